@@ -1,0 +1,89 @@
+"""Events: raw, append-only JSONL, one file a process, one schema.
+
+A line is ``{"t": ns since the barrier, "node": …, "seq": …, "kind": …, "size": …,
+…fields}``. The timeline hash covers (t, node, seq, kind, size) of every line.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Protocol, TextIO, TypeAlias
+
+Value: TypeAlias = int | float | str | bool | None | list[int] | dict[str, int]
+
+
+class Kind(StrEnum):
+    """Every kind of event, with the fields beyond t, node, seq, kind, size.
+
+    ``req`` is the request id; durations end in ``_ns``; ``size`` is bytes where it
+    says so, else 0.
+    """
+
+    # client
+    REQUEST_SENT = "request.sent"  # req, input_tokens, hit_tokens, output_tokens; size = wire_bytes expected
+    TOKEN = "token"  # req, pos, token, source(node)
+    REQUEST_DONE = "request.done"  # req, tokens (list of int)
+    REQUEST_FAILED = "request.failed"  # req, reason
+    # prefill
+    PREFILL_QUEUED = "prefill.queued"  # req
+    PREFILL_START = "prefill.start"  # req, uncached, context, real_tokens
+    PREFILL_END = "prefill.end"  # req
+    POOL_QUEUED = "pool.queued"  # req, peer, busy, waiting
+    POOL_ACQUIRED = "pool.acquired"  # req, peer, conn, wait_ns, busy, waiting
+    POOL_RELEASED = "pool.released"  # req, peer, conn, busy, waiting
+    POOL_REFUSED = "pool.refused"  # req, peer, reason (queue-full | timeout | closed)
+    TRANSFER_START = "transfer.start"  # req, peer, conn, blocks; size = wire bytes
+    TRANSFER_ACKED = "transfer.acked"  # req, peer, conn, duration_ns; size = wire bytes
+    TRANSFER_FAILED = "transfer.failed"  # req, peer, conn, reason
+    TCP_INFO = "tcp.info"  # req, peer, conn, rtt_us, rttvar_us, cwnd, retrans, lost, delivery_bps, min_rtt_us
+    # decode
+    KV_BEGIN = "kv.begin"  # req, peer, conn, blocks; size = wire bytes
+    KV_VERIFIED = "kv.verified"  # req, blocks; size = wire bytes
+    KV_REFUSED = "kv.refused"  # req, reason
+    DECODE_START = "decode.start"  # req, batch
+    DECODE_END = "decode.end"  # req, tokens (count)
+    # lab
+    BARRIER = "barrier"  # -
+    LINK_SAMPLE = "link.sample"  # link, dir (forward|backward), packets, drops, backlog, interval_ns; size = bytes in interval
+    # every agent
+    AGENT_READY = "agent.ready"  # role
+    AGENT_STOP = "agent.stop"  # status
+
+
+class Clock(Protocol):
+    """The one clock of a process."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the barrier (negative before it)."""
+        ...
+
+
+class EventLog:
+    """Writes one process's events; buffered, flushed on close and every ``flush_every`` lines."""
+
+    def __init__(self, stream: TextIO, node: str, clock: Clock, flush_every: int = 512) -> None:
+        self._stream = stream
+        self._node = node
+        self._clock = clock
+        self._flush_every = flush_every
+        self._lines: list[str] = []
+        self._seq = 0
+
+    def emit(self, kind: Kind, size: int = 0, /, at_ns: int | None = None, **fields: Value) -> int:
+        """Append one event; returns its time in nanoseconds since the barrier."""
+        t = self._clock.now_ns() if at_ns is None else at_ns
+        line = {"t": t, "node": self._node, "seq": self._seq, "kind": kind.value, "size": size}
+        line.update(fields)
+        self._seq += 1
+        self._lines.append(json.dumps(line, separators=(",", ":")))
+        if len(self._lines) >= self._flush_every:
+            self.flush()
+        return t
+
+    def flush(self) -> None:
+        """Hand all lines to the file."""
+        if self._lines:
+            self._stream.write("\n".join(self._lines) + "\n")
+            self._lines.clear()
+        self._stream.flush()
