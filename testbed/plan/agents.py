@@ -1,0 +1,71 @@
+"""Configuration files of all agents: one value each, derived from the plan's parts."""
+
+from __future__ import annotations
+
+from testbed.contract.agent import AgentConfig, Peer, Request
+from testbed.contract.role import Role
+from testbed.plan.guestpath import RunPaths
+from testbed.plan.roster import Member
+from testbed.scenario.value import Scenario
+
+CONTROL_PORT = 7000
+DATA_PORT = 7001
+
+
+def agent_configs(
+    scenario: Scenario,
+    members: tuple[Member, ...],
+    requests: tuple[Request, ...],
+    seed: int,
+    barrier_ns: int,
+    paths: RunPaths,
+) -> tuple[AgentConfig, ...]:
+    """One configuration per agent, in build order.
+
+    All agents get the run's seed itself: prompts and the shared base document must
+    come out alike in every process.
+    """
+    longest = max((request.input_tokens for request in requests), default=0)
+    prompt_tokens = max(longest, scenario.shape.block_tokens)
+    arrivals = scenario.workload.arrivals
+    users = arrivals.users if arrivals.kind == "closed" else None
+    model = scenario.agent_model(paths.weights)
+    return tuple(
+        AgentConfig(
+            node=member.name,
+            role=member.role,
+            seed=seed,
+            barrier_ns=barrier_ns,
+            window=scenario.window,
+            address=member.address,
+            control_port=CONTROL_PORT,
+            data_port=DATA_PORT,
+            peers=_peers(member, members),
+            model=model,
+            shape=scenario.shape,
+            hardware=scenario.hardware,
+            pool=scenario.pool,
+            tcp=scenario.tcp,
+            verify=scenario.file.verify,
+            workload=paths.workload if member.role is Role.CLIENT else None,
+            prompt_tokens=prompt_tokens,
+            closed_loop=users,
+            events=paths.events(member.name),
+        )
+        for member in members
+    )
+
+
+def _peers(member: Member, members: tuple[Member, ...]) -> tuple[Peer, ...]:
+    """Every agent of another role: equals never talk to each other."""
+    return tuple(
+        Peer(
+            name=other.name,
+            role=other.role,
+            address=other.address,
+            control_port=CONTROL_PORT,
+            data_port=DATA_PORT,
+        )
+        for other in members
+        if other.role is not member.role
+    )

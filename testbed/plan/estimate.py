@@ -1,0 +1,122 @@
+"""What a run will take: wall time, memory, disk. Estimates, stated before anything starts."""
+
+from __future__ import annotations
+
+from testbed.contract.agent import Request
+from testbed.contract.network import Network
+from testbed.contract.plan import Estimate
+from testbed.errors import HostError
+from testbed.plan.hostfacts import HostFacts
+from testbed.scenario.value import Scenario
+
+MIB = 2**20
+BITS_PER_WALL_SECOND = 8e9
+"""Measured: 8 to 10 Gbit of the unscaled pool study per wall second and core."""
+FRAME_SLOWDOWN = 3.0
+"""One packet per frame instead of superframes: more packets for the same bytes."""
+START_WALL_S = 8.0
+KERNEL_BYTES = 160 * MIB
+ORCHESTRATOR_BYTES = 300 * MIB
+EVENT_BYTES = 160
+EVENTS_PER_REQUEST = 26
+SAMPLES_PER_SECOND = 100
+REPORT_BYTES = 24 * MIB
+GUEST_MARGIN = 1.5
+SMALLEST_GUEST = 1024 * MIB
+GUEST_STEP = 256 * MIB
+
+
+def estimate(
+    scenario: Scenario,
+    network: Network,
+    requests: tuple[Request, ...],
+    agents: int,
+    virtual: bool,
+    before_barrier_s: float,
+) -> Estimate:
+    """What the run will take on one core of this machine."""
+    payload = sum(request.wire_bytes for request in requests)
+    tokens = sum(request.output_tokens for request in requests)
+    window_s = scenario.window.deadline_ns / 1e9
+    memory = _memory(scenario, network, agents)
+    events = len(requests) * EVENTS_PER_REQUEST + tokens + _samples(network, window_s)
+    return Estimate(
+        wall_s=round(_wall(scenario, payload, tokens, requests, window_s, virtual), 1),
+        guest_memory_bytes=guest_memory(memory),
+        host_memory_bytes=memory + ORCHESTRATOR_BYTES,
+        disk_bytes=events * EVENT_BYTES + REPORT_BYTES,
+        payload_bytes=payload,
+        virtual_s=before_barrier_s + window_s,
+    )
+
+
+def guest_memory(needed: int) -> int:
+    """``mem=`` of the guest: a margin over what is needed, in whole steps."""
+    wanted = max(SMALLEST_GUEST, int(needed * GUEST_MARGIN))
+    return -(-wanted // GUEST_STEP) * GUEST_STEP
+
+
+def refuse_what_will_not_fit(subject: str, wanted: Estimate, host: HostFacts) -> None:
+    """Refuse a run that this machine cannot hold.
+
+    Raises:
+        HostError: naming what is short and by how much.
+    """
+    for what, needed, free, remedy in (
+        (
+            "memory",
+            wanted.host_memory_bytes,
+            host.memory_free_bytes,
+            "end other programs, or lower the topology's parameters or pool.size",
+        ),
+        (
+            "disk space",
+            wanted.disk_bytes,
+            host.disk_free_bytes,
+            "free some, choose another --out, or shorten the window",
+        ),
+    ):
+        if needed > free:
+            raise HostError(
+                "plan",
+                subject,
+                f"needs about {needed / MIB:.0f} MiB of {what}, {free / MIB:.0f} MiB are free",
+                remedy,
+            )
+
+
+def _wall(
+    scenario: Scenario,
+    payload: int,
+    tokens: int,
+    requests: tuple[Request, ...],
+    window_s: float,
+    virtual: bool,
+) -> float:
+    start = START_WALL_S + scenario.model.wall_load.value.seconds
+    if not virtual:
+        return start + window_s
+    framed = any(spec.superframe_bytes == spec.mtu for _, spec in scenario.links)
+    traffic = payload * 8 / BITS_PER_WALL_SECOND * (FRAME_SLOWDOWN if framed else 1.0)
+    passes = tokens + 2 * len(requests)
+    return start + traffic + passes * scenario.model.wall_per_token.value.seconds
+
+
+def _memory(scenario: Scenario, network: Network, agents: int) -> int:
+    """Bytes that the guest touches: model, agents, KV of open requests, packets in flight."""
+    model = scenario.model
+    real = scenario.workload.longest_input // scenario.shape.ratio
+    real += scenario.workload.longest_output
+    open_requests = scenario.file.pool.size
+    kv = (open_requests + agents) * real * model.kv_per_real_token.value.bytes
+    flight = sum(
+        min(spec.buffer_bytes, 128 * MIB) + spec.rate_bps * spec.delay_ns // (8 * 10**9)
+        for link in network.links
+        for spec in (link.forward,)
+    )
+    processes = model.memory.value.bytes + agents * model.agent_memory.value.bytes
+    return KERNEL_BYTES + processes + kv + flight
+
+
+def _samples(network: Network, window_s: float) -> int:
+    return int(window_s * SAMPLES_PER_SECOND) * 2 * len(network.links)

@@ -1,0 +1,81 @@
+"""The plan: a pure function of scenario, requests, seed and host facts.
+
+::
+
+    Scenario ─roster─> names, addresses ─(workload.draw)─> requests, Offered
+        └──────────────────────┴───────────── make_plan ─────────────┴──> Plan
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from testbed.contract.agent import Request
+from testbed.contract.plan import Guest, Offered, Plan
+from testbed.plan.agents import agent_configs
+from testbed.plan.derive import derived_seed
+from testbed.plan.estimate import estimate, refuse_what_will_not_fit
+from testbed.plan.guestpath import RunPaths
+from testbed.plan.hostfacts import HostFacts
+from testbed.plan.network import build_network
+from testbed.plan.refuse import refuse_clock_and_place, refuse_requests
+from testbed.plan.roster import roster
+from testbed.plan.summary import summary
+from testbed.scenario.value import Scenario
+
+GUEST_START_NS = 1_767_225_600 * 10**9
+"""2026-01-01T00:00:00Z: every guest boots at the same moment."""
+BARRIER_AFTER_NS = 60 * 10**9
+"""Virtual time for building the lab and loading models; it costs no wall time."""
+
+
+def make_plan(
+    scenario: Scenario,
+    requests: tuple[Request, ...],
+    offered: Offered,
+    seed: int,
+    host: HostFacts,
+    lab: Literal["mininet", "compose"],
+    clock: Literal["virtual", "real"],
+    on: Literal["guest", "host"],
+    paths: RunPaths,
+    start_ns: int = GUEST_START_NS,
+) -> Plan:
+    """Resolve everything that a run is, touching nothing.
+
+    Args:
+        start_ns: CLOCK_REALTIME at which the guest boots; under a real clock the
+            caller gives the present.
+
+    Raises:
+        PlanError: the combination cannot be true, or a request cannot be served.
+        HostError: the run does not fit this machine.
+    """
+    refuse_clock_and_place(scenario, clock, on)
+    members = roster(scenario)
+    refuse_requests(scenario, requests, frozenset(member.name for member in members))
+    network = build_network(scenario, members, seed)
+    barrier_ns = start_ns + BARRIER_AFTER_NS
+    wanted = estimate(
+        scenario, network, requests, len(members), clock == "virtual", BARRIER_AFTER_NS / 1e9
+    )
+    refuse_what_will_not_fit(scenario.name, wanted, host)
+    return Plan(
+        scenario=scenario.name,
+        seed=seed,
+        lab=lab,
+        clock=clock,
+        host=on,
+        guest=Guest(
+            memory_bytes=wanted.guest_memory_bytes,
+            entropy_seed=derived_seed(seed, "guest", "entropy"),
+            start_ns=start_ns,
+            barrier_ns=barrier_ns,
+        ),
+        network=network,
+        agents=agent_configs(scenario, members, requests, seed, barrier_ns, paths),
+        offered=offered,
+        estimate=wanted,
+        model=scenario.file.model.name,
+        summary=summary(scenario, offered, len(requests)),
+    )

@@ -1,0 +1,71 @@
+"""Combinations of lab, clock and place that cannot be true, refused before a run folder exists."""
+
+from __future__ import annotations
+
+from testbed.contract.agent import Request
+from testbed.errors import PlanError
+from testbed.scenario.value import Scenario
+
+LIVE_LIMIT_BPS = 20_000_000_000
+"""A live host moves 1 to 20 Gbit/s through veth and netem packet by packet; at 400 Gbit/s
+a frame lasts 30 ns, less than the kernel needs for it."""
+
+
+def refuse_clock_and_place(scenario: Scenario, clock: str, on: str) -> None:
+    """Refuse a virtual clock on the host, and rates that no live host carries.
+
+    Raises:
+        PlanError: with the reason and what to change.
+    """
+    if clock == "virtual" and on == "host":
+        raise PlanError(
+            "plan",
+            scenario.name,
+            "the host's clock cannot be virtual: only the lab guest's kernel jumps through time",
+            "use --on guest, or --clock real",
+        )
+    if clock == "real":
+        fast = [name for name, spec in scenario.links if spec.rate_bps > LIVE_LIMIT_BPS]
+        if fast:
+            settings = " ".join(f'--set links.{name}.rate="10 Gbit/s"' for name in fast)
+            raise PlanError(
+                "plan",
+                scenario.name,
+                f"links of class {', '.join(fast)} are faster than {LIVE_LIMIT_BPS // 10**9} "
+                "Gbit/s, which no live host carries packet by packet",
+                f"use --clock virtual, or scale down: {settings}",
+            )
+
+
+def refuse_requests(
+    scenario: Scenario, requests: tuple[Request, ...], names: frozenset[str]
+) -> None:
+    """Refuse requests that the plan cannot serve.
+
+    Raises:
+        PlanError: none at all, unknown instances, or real KV larger than emulated bytes.
+    """
+    if not requests:
+        raise PlanError(
+            "plan", scenario.name, "the workload has no requests", "raise the rate or the window"
+        )
+    shape = scenario.shape
+    kv = scenario.model.kv_per_real_token.value.bytes
+    block_substance = shape.block_tokens // shape.ratio * kv
+    for request in requests:
+        for server in (request.prefill, request.decode):
+            if server not in names:
+                raise PlanError(
+                    "plan",
+                    f"request {request.id}",
+                    f"is assigned to {server!r}, which the topology does not have",
+                    "draw the workload with the names of this plan's roster",
+                )
+        if request.blocks * block_substance > request.wire_bytes:
+            raise PlanError(
+                "plan",
+                f"request {request.id}",
+                f"its {request.blocks} blocks of real KV are {request.blocks * block_substance} "
+                f"bytes, but its emulated shape only {request.wire_bytes}",
+                "raise shape.ratio, take a larger KV profile, or raise offered_load",
+            )

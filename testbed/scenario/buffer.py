@@ -1,0 +1,79 @@
+"""Router buffers: a size, or a multiple of the bandwidth-delay product ("1 bdp")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from testbed.errors import UnitError
+from testbed.units import Size
+
+_BDP = re.compile(r"(?P<number>[0-9]{1,4}(\.[0-9]{1,3})?) ?bdp")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """How many bytes a rate stage may queue.
+
+    Attributes:
+        size: the buffer itself, or None where it is a multiple.
+        thousandths: the multiple of rate x RTT in thousandths, or 0.
+    """
+
+    size: Size | None = None
+    thousandths: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Buffer:
+        """Read ``"64 MiB"`` or ``"1.5 bdp"``. Raises UnitError."""
+        match = _BDP.fullmatch(text.strip())
+        if match is None:
+            return cls(size=Size.parse(text))
+        thousandths = int(Fraction(match["number"]) * 1000)
+        if thousandths == 0:
+            raise UnitError("read a buffer", repr(text), "is zero", 'write, say, "1 bdp"')
+        return cls(thousandths=thousandths)
+
+    def bytes(self, rate_bps: int, rtt_ns: int) -> int:
+        """Bytes of this buffer on a link of ``rate_bps`` and ``rtt_ns``, rounded up."""
+        if self.size is not None:
+            return self.size.bytes
+        return -(-rate_bps * rtt_ns * self.thousandths // (8 * 10**9 * 1000))
+
+    def __str__(self) -> str:
+        if self.size is not None:
+            return str(self.size)
+        whole, rest = divmod(self.thousandths, 1000)
+        return f"{whole}.{rest:03d}".rstrip("0").rstrip(".") + " bdp"
+
+    @classmethod
+    def _validate(cls, value: object) -> Buffer:
+        if isinstance(value, cls):
+            return value
+        try:
+            if isinstance(value, str):
+                return cls.parse(value)
+            raise UnitError("read a buffer", repr(value)[:40], "has no unit", 'write "1 bdp"')
+        except UnitError as fault:
+            text = f'{fault.subject} {fault.cause}; a buffer is a size ("64 MiB") or "1 bdp"'
+            raise PydanticCustomError("unit", "{text}", {"text": text}) from fault
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[object], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validate, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        pattern = rf"{Size.pattern()}|^[0-9]{{1,4}}(\.[0-9]{{1,3}})? ?bdp$"
+        return {"type": "string", "pattern": pattern, "examples": ["1 bdp", "64 MiB"]}

@@ -1,0 +1,163 @@
+"""The ``expect:`` part: what must come out for a run to pass, in units.
+
+A bound is ``"< 5 s"``, ``">= 90 %"`` or ``"== 0"``; its unit must suit the metric.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from testbed.contract.record import Record
+from testbed.errors import UnitError
+from testbed.scenario.entry import Name
+from testbed.scenario.nearest import listing
+from testbed.units import Duration, Frequency, Load, Size
+
+Relation: TypeAlias = Literal["<", "<=", ">", ">=", "=="]
+
+METRICS: tuple[str, ...] = (
+    "requests.offered", "requests.completed", "requests.failed",
+    "transfer.p50_s", "transfer.p90_s", "transfer.p99_s", "transfer.mean_s", "transfer.bytes",
+    "pool.size", "pool.utilization", "pool.queue_wait_mean_s", "pool.queue_wait_p99_s",
+    "pool.exhausted_fraction",
+    "ttft.p50_s", "ttft.p90_s", "ttft.p99_s", "tpot.p50_s", "tpot.p90_s",
+    "stall.p50_s", "stall.p99_s", "stall.max_s", "stall.count",
+    "handoff.count", "handoff.p50_s", "handoff.p99_s", "handoff.eager_tokens_mean",
+    "handoff.catchup_tokens_mean",
+    "cache.p_hit", "cache.md_hit", "rld.token_share", "rld.output_tokens_mean",
+    "goodput_rps", "bcr",
+    "oracle.p50_s", "oracle.p99_s", "oracle.queue_wait_mean_s", "offered_load",
+)  # fmt: skip
+"""Names of metrics.json that a bound may use; ``link.<name>.<field>`` as well."""
+
+LINK_METRIC = re.compile(r"link\.[a-z0-9-]{1,20}\.(utilization|drops|backlog_max_bytes)")
+_SHARES = re.compile(r"(utilization|_fraction|_hit|_share|offered_load)$")
+_BOUND = re.compile(r"(?P<op><=|>=|==|<|>) ?(?P<value>[^<>=]{1,40})")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A comparison with a limit as the author wrote it."""
+
+    relation: Relation
+    limit: str
+
+    @classmethod
+    def parse(cls, text: str) -> Bound:
+        """Read ``"< 5 s"``. Raises UnitError."""
+        match = _BOUND.fullmatch(text.strip())
+        if match is None:
+            raise UnitError("read a bound", repr(text)[:60], "is no bound", 'write "< 5 s"')
+        relation: Relation
+        match match["op"]:
+            case "<" | "<=" | ">" | ">=" | "==" as op:
+                relation = op
+        return cls(relation, match["value"].strip())
+
+    def value(self, metric: str) -> float:
+        """The limit in the SI unit of ``metric``.
+
+        Raises:
+            UnitError: the unit does not suit the metric.
+        """
+        if metric.endswith("_s"):
+            return Duration.parse(self.limit).seconds
+        if metric.endswith("bytes"):
+            return float(Size.parse(self.limit).bytes)
+        if metric.endswith("_rps"):
+            return Frequency.parse(self.limit).per_second
+        if _SHARES.search(metric):
+            return Load.parse(self.limit).ratio
+        if not re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,9})?", self.limit):
+            raise UnitError(
+                "read a bound",
+                repr(self.limit),
+                "is not a plain number",
+                "write a number without a unit",
+            )
+        return float(self.limit)
+
+    def holds(self, metric: str, measured: float) -> bool:
+        """Whether ``measured`` (SI) satisfies the bound."""
+        limit = self.value(metric)
+        match self.relation:
+            case "<":
+                return measured < limit
+            case "<=":
+                return measured <= limit
+            case ">":
+                return measured > limit
+            case ">=":
+                return measured >= limit
+            case "==":
+                return measured == limit
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.limit}"
+
+    @classmethod
+    def _validate(cls, value: object) -> Bound:
+        if isinstance(value, cls):
+            return value
+        try:
+            if isinstance(value, str):
+                return cls.parse(value)
+        except UnitError as fault:
+            raise _as_pydantic(fault) from fault
+        text = 'a bound is text such as "< 5 s"'
+        raise PydanticCustomError("unit", "{text}", {"text": text})
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[object], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validate, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": "^(<=|>=|==|<|>) ?[^<>=]+$", "examples": ["< 5 s"]}
+
+
+def _as_pydantic(fault: UnitError) -> PydanticCustomError:
+    text = f"{fault.subject} {fault.cause}; {fault.remedy}".rstrip("; ")
+    return PydanticCustomError("unit", "{text}", {"text": text})
+
+
+def _known(metric: str) -> str:
+    if metric not in METRICS and LINK_METRIC.fullmatch(metric) is None:
+        raise ValueError(listing(metric, (*METRICS, "link.<name>.utilization")))
+    return metric
+
+
+Metric = Annotated[str, AfterValidator(_known)]
+
+
+class Expect(Record):
+    """What the author expects; a run passes when all of it holds."""
+
+    verdict: Literal["pass", "fail", "invalid"] = "pass"
+    violations: tuple[Name, ...] = ()
+    """Names of violations that must be found, for scenarios that provoke them."""
+    metrics: dict[Metric, Bound] = Field(default_factory=dict)
+
+    @property
+    def limits(self) -> tuple[tuple[str, Relation, float], ...]:
+        """Each bound as (metric, relation, limit in the metric's SI unit)."""
+        return tuple(
+            (metric, bound.relation, bound.value(metric)) for metric, bound in self.metrics.items()
+        )

@@ -1,0 +1,97 @@
+"""The scenario file: one study, as an author writes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from testbed.contract.record import Record
+from testbed.scenario.entry import Count, Line, Name, Seed
+from testbed.scenario.expect import Expect
+from testbed.scenario.profile import LinkChoice
+from testbed.scenario.profiles import ModelName
+from testbed.scenario.shape import ShapeChoice
+from testbed.scenario.workload import Workload
+from testbed.units import Duration, Size
+
+PoolSize = Annotated[int, Field(strict=True, ge=1, le=4096)]
+Port = Annotated[int, Field(strict=True, ge=1024, lt=65_536)]
+
+
+class TopologyChoice(Record):
+    """Which topology, and its parameters where they differ from the defaults."""
+
+    name: Name
+    parameters: dict[Name, Annotated[int, Field(strict=True, ge=0)]] = Field(default_factory=dict)
+
+
+class WindowChoice(Record):
+    """Phases after the barrier; requests arrive in warm-up and measure."""
+
+    warm_up: Duration = Duration(0)
+    measure: Duration
+    drain: Duration
+    """Time for open requests to end after the last arrival; later ones have failed."""
+
+
+class ModelChoice(Record):
+    """Which real model makes the substance, and how it picks tokens."""
+
+    name: ModelName
+    seed: Seed = 0
+    """Seed of the weights of ``nano``; ``smollm2-135m`` has published weights."""
+    sampling: Literal["greedy", "seeded"] | None = None
+    """None takes the model's own: seeded for nano, greedy for smollm2-135m."""
+
+
+class PoolChoice(Record):
+    """The connection pool of every (sender, receiver) pair."""
+
+    size: PoolSize = 64
+    """Persistent TCP connections."""
+    queue: Count = 100_000
+    """Transfers that may wait for one, first come, first served."""
+    acquire_timeout: Duration = Duration(300 * 10**9)
+    transfer_timeout: Duration = Duration(300 * 10**9)
+    chunk: Size = Size(2 * 2**20)
+    """Payload bytes of one frame of the transfer protocol."""
+    source_port: Port = 20_000
+    """Connection i binds source port ``source_port + i``, so that which leg it takes
+    is a property of the scenario."""
+
+
+class TcpChoice(Record):
+    """Socket options and sysctls of data connections."""
+
+    congestion: Literal["cubic", "bbr", "reno", "dctcp"] = "cubic"
+    send_buffer: Size = Size(32 * 2**20)
+    receive_buffer: Size = Size(32 * 2**20)
+    low_water: Size = Size(256 * 2**10)
+    """Bytes that wake a receiver (SO_RCVLOWAT); fewer wake-ups, same timeline."""
+    slow_start_after_idle: bool = True
+    """Linux's default: a connection idle for longer than its RTO starts slowly again."""
+
+
+class ScenarioFile(Record):
+    """A file of ``scenarios/``."""
+
+    name: Name
+    description: Line
+    assumptions: tuple[Line, ...] = ()
+    """Why each value that nobody published was chosen."""
+    topology: TopologyChoice
+    links: dict[Name, LinkChoice] = Field(default_factory=dict)
+    """Overrides per class of link."""
+    seed: Seed = 1
+    window: WindowChoice
+    workload: Workload
+    shape: ShapeChoice
+    model: ModelChoice
+    pool: PoolChoice = PoolChoice()
+    tcp: TcpChoice = TcpChoice()
+    verify: Literal["substance", "all"] = "substance"
+    """``substance``: real KV is digested and padding stamped; ``all``: every byte."""
+    expect: Expect = Expect()
+    lab: Literal["mininet", "compose"] = "mininet"
+    clock: Literal["virtual", "real"] = "virtual"

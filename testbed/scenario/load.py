@@ -1,0 +1,55 @@
+"""A name or a path becomes a checked ``Scenario``, or every fault at once.
+
+::
+
+    YAML ─document─> plain data ─override─> ─faults.check─> ScenarioFile ─resolve─> Scenario
+                                                               │
+                       topology, tc profiles, kv, hardware, models (looked up by name)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from testbed.errors import ScenarioError
+from testbed.scenario.data import DataKind, find
+from testbed.scenario.document import read_document
+from testbed.scenario.faults import describe, in_order
+from testbed.scenario.file import ScenarioFile
+from testbed.scenario.mend import unknown_names, without
+from testbed.scenario.override import override
+from testbed.scenario.resolve import Resolver
+from testbed.scenario.value import Scenario
+
+
+def load_scenario(name_or_path: str, overrides: tuple[str, ...] = ()) -> Scenario:
+    """Load a scenario by name or by path, with ``key.path=value`` overrides.
+
+    Raises:
+        ScenarioError: the file, an override, or anything that they name is wrong;
+            carries every fault as ``file:line: key: reason``.
+    """
+    path = scenario_path(name_or_path)
+    document = override(read_document(path), overrides)
+    try:
+        file = ScenarioFile.model_validate(document.data)
+    except ValidationError as error:
+        faults = [*describe(document, ScenarioFile, error), *unknown_names(document, path.parent)]
+        rest = without(document, error)
+        try:
+            Resolver(rest, path).resolve(ScenarioFile.model_validate(rest.data))
+        except ScenarioError as more:
+            faults.extend(more.faults)
+        except ValidationError:
+            pass  # what is left still lacks required keys; their faults are listed above
+        raise ScenarioError(document.name, in_order(faults)) from error
+    return Resolver(document, path).resolve(file)
+
+
+def scenario_path(name_or_path: str) -> Path:
+    """Path of a scenario: a file where it looks like one, else a shipped name."""
+    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        return Path(name_or_path)
+    return find(DataKind.SCENARIOS, name_or_path)

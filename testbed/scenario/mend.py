@@ -1,0 +1,73 @@
+"""Finding more than the first layer of faults.
+
+A scenario whose keys are wrong cannot be resolved, so what its names and numbers
+mean would stay unchecked until the keys are mended. Here the wrong keys are left
+out of a copy, so that the rest can be checked in the same go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from testbed.scenario.data import DataKind, names
+from testbed.scenario.document import Document, KeyPath, Plain
+from testbed.scenario.faults import written
+from testbed.scenario.nearest import listing
+from testbed.scenario.profiles import hardware_profiles, kv_profiles
+
+
+def without(document: Document, error: ValidationError) -> Document:
+    """A copy of ``document`` without the keys that ``error`` complains about."""
+    data: Plain = document.data
+    for detail in error.errors(include_url=False):
+        if detail["type"] != "missing":
+            data = _drop(data, written(document.data, detail))
+    return Document(document.name, data if isinstance(data, dict) else {}, document.places)
+
+
+def unknown_names(document: Document, beside: Path) -> Iterator[str]:
+    """Faults of names that are looked up elsewhere, read from the raw data."""
+    for path, known in _references(document.data, beside):
+        value = _at(document.data, path)
+        if isinstance(value, str) and value not in known:
+            yield document.fault(path, listing(value, known))
+
+
+def _references(data: dict[str, Plain], beside: Path) -> Iterator[tuple[KeyPath, Collection[str]]]:
+    yield ("topology", "name"), names(DataKind.TOPOLOGIES, beside)
+    links = data.get("links")
+    if isinstance(links, dict):
+        for link_class in links:
+            yield ("links", link_class, "profile"), names(DataKind.TC_PROFILES, beside)
+    profiles = kv_profiles().profiles
+    yield ("shape", "kv"), profiles
+    chosen = profiles.get(str(_at(data, ("shape", "kv"))))
+    if chosen is not None:
+        yield ("shape", "precision"), chosen.precisions
+    yield ("shape", "hardware"), hardware_profiles().profiles
+
+
+def _at(data: Plain, path: KeyPath) -> Plain:
+    current = data
+    for part in path:
+        if not isinstance(current, dict) or not isinstance(part, str):
+            return None
+        current = current.get(part)
+    return current
+
+
+def _drop(data: Plain, path: KeyPath) -> Plain:
+    if not path:
+        return data
+    head, rest = path[0], path[1:]
+    if isinstance(data, dict) and isinstance(head, str) and head in data:
+        if not rest:
+            return {key: value for key, value in data.items() if key != head}
+        return {**data, head: _drop(data[head], rest)}
+    if isinstance(data, list) and isinstance(head, int) and head < len(data):
+        inner = [] if not rest else [_drop(data[head], rest)]
+        return [*data[:head], *inner, *data[head + 1 :]]
+    return data

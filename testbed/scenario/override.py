@@ -1,0 +1,71 @@
+"""``--set key.path=value``: overrides with the same checks as the file itself."""
+
+from __future__ import annotations
+
+from testbed.errors import ScenarioError
+from testbed.scenario.document import Document, KeyPath, Plain, parse_value
+
+_FLAT: tuple[KeyPath, ...] = (("expect", "metrics"),)
+"""Mappings whose keys hold dots of their own."""
+
+
+def override(document: Document, settings: tuple[str, ...]) -> Document:
+    """``document`` with each ``key.path=value`` set; later ones win.
+
+    Raises:
+        ScenarioError: a setting without ``=``, or one that goes through a plain value.
+    """
+    data: Plain = document.data
+    places = dict(document.places)
+    faults: list[str] = []
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        path = _path(key.strip())
+        where = f"--set {key.strip()}"
+        if not equals or not all(path):
+            faults.append(f"--set: {setting[:80]}: write key.path=value")
+            continue
+        try:
+            value, inner = parse_value(text, where)
+        except ScenarioError as error:
+            faults.extend(error.faults)
+            continue
+        changed = _with(data, path, value)
+        if changed is None:
+            faults.append(f"{where}: goes through a value that holds no keys")
+            continue
+        data = changed
+        for length in range(1, len(path) + 1):
+            places.setdefault(path[:length], where)
+        stale = [known for known in places if known[: len(path)] == path]
+        for known in stale:
+            del places[known]
+        places |= {(*path, *rest): where for rest in inner}
+        places[path] = where
+    if faults:
+        raise ScenarioError(document.name, tuple(faults))
+    if not isinstance(data, dict):
+        return document
+    return Document(document.name, data, places)
+
+
+def _path(key: str) -> tuple[str, ...]:
+    parts = tuple(key.split("."))
+    for flat in _FLAT:
+        if parts[: len(flat)] == flat and len(parts) > len(flat):
+            return (*parts[: len(flat)], ".".join(parts[len(flat) :]))
+    return parts
+
+
+def _with(current: Plain, path: tuple[str, ...], value: Plain) -> Plain:
+    """A copy of ``current`` with ``value`` at ``path``; None where that cannot be."""
+    if not path:
+        return value
+    if current is None:
+        current = {}
+    if not isinstance(current, dict):
+        return None
+    inner = _with(current.get(path[0]), path[1:], value)
+    if inner is None and (value is not None or len(path) > 1):
+        return None
+    return {**current, path[0]: inner}

@@ -1,0 +1,126 @@
+"""Contradictions within a scenario that its key-by-key checks cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.contract.agent import Shape
+from testbed.errors import UnitError
+from testbed.scenario.document import KeyPath
+from testbed.scenario.file import ScenarioFile
+from testbed.scenario.profiles import ModelFacts
+from testbed.scenario.workload import FixedTokens, UniformTokens
+
+LAST_SOURCE_PORT = 60_999
+"""Linux's default local port range ends here; what lies above stays free for clients."""
+FIRST_EPHEMERAL_PORT = 32_768
+
+
+def faults_of(
+    file: ScenarioFile, shape: Shape | None, model: ModelFacts | None
+) -> Iterator[tuple[KeyPath, str]]:
+    """Each contradiction as (key, reason). ``shape`` or ``model`` is None if unknown."""
+    yield from _window(file)
+    yield from _pool(file)
+    yield from _blocks(file)
+    yield from _bounds(file)
+    if model is not None:
+        yield from _model(file, model)
+    if shape is not None and model is not None:
+        yield from _substance(shape, model)
+
+
+def _window(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
+    if file.window.measure.ns == 0:
+        yield ("window", "measure"), "must be longer than 0 ns"
+    if file.window.drain.ns == 0:
+        yield ("window", "drain"), "must be longer than 0 ns: the last request needs time to end"
+
+
+def _pool(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
+    pool = file.pool
+    last = pool.source_port + pool.size - 1
+    if pool.source_port + pool.size > LAST_SOURCE_PORT:
+        yield (
+            ("pool", "source_port"),
+            f"{pool.size} connections from port {pool.source_port} pass {LAST_SOURCE_PORT}; "
+            f"use at most {LAST_SOURCE_PORT - pool.size}",
+        )
+    elif last >= FIRST_EPHEMERAL_PORT:
+        yield (
+            ("pool", "source_port"),
+            f"ports {pool.source_port} to {last} reach into the range that the kernel hands out "
+            f"itself ({FIRST_EPHEMERAL_PORT} up); use at most {FIRST_EPHEMERAL_PORT - pool.size}",
+        )
+    for key, duration in (
+        ("acquire_timeout", pool.acquire_timeout),
+        ("transfer_timeout", pool.transfer_timeout),
+    ):
+        if duration.ns == 0:
+            yield ("pool", key), "must be longer than 0 ns"
+    if not 4096 <= pool.chunk.bytes <= 64 * 2**20:
+        yield ("pool", "chunk"), "must be 4 KiB to 64 MiB"
+    tcp = file.tcp
+    for key, size in (("send_buffer", tcp.send_buffer), ("receive_buffer", tcp.receive_buffer)):
+        if not 4096 <= size.bytes < 2**31:
+            yield ("tcp", key), "must be 4 KiB to less than 2 GiB"
+    if not 0 < tcp.low_water.bytes <= tcp.receive_buffer.bytes // 2:
+        yield (
+            ("tcp", "low_water"),
+            "must be above 0 and at most half of receive_buffer, or the receiver might never wake",
+        )
+
+
+def _blocks(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
+    block, ratio = file.shape.block.count, file.shape.ratio
+    if block == 0 or block % ratio:
+        yield (
+            ("shape", "block"),
+            f"block / ratio = {block} / {ratio} is not a whole number of real tokens, at least 1; "
+            f"use a multiple of {ratio}",
+        )
+        return
+    length = file.workload.input
+    bounds = {
+        FixedTokens: ("tokens",),
+        UniformTokens: ("low", "high"),
+    }.get(type(length), ("high",))
+    longest = file.workload.longest_input
+    if isinstance(length, FixedTokens) and (longest == 0 or longest % block):
+        yield (
+            ("workload", "input", bounds[0]),
+            f"{longest} tokens are not a whole number of blocks of {block} tokens, at least 1",
+        )
+    elif longest < block:
+        yield ("workload", "input", bounds[-1]), f"is below one block of {block} tokens"
+    if file.workload.longest_output == 0:
+        yield ("workload", "output"), "must be at least 1 token"
+
+
+def _bounds(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
+    for metric, bound in file.expect.metrics.items():
+        try:
+            bound.value(metric)
+        except UnitError as fault:
+            yield ("expect", "metrics", metric), f"{fault.subject} {fault.cause}; {fault.remedy}"
+
+
+def _model(file: ScenarioFile, model: ModelFacts) -> Iterator[tuple[KeyPath, str]]:
+    real = -(-file.workload.longest_input // file.shape.ratio) + file.workload.longest_output
+    if real > model.context:
+        yield (
+            ("workload", "input"),
+            f"needs up to {real} real tokens (input / ratio + output); {file.model.name} holds "
+            f"{model.context}; raise shape.ratio or shorten input or output",
+        )
+
+
+def _substance(shape: Shape, model: ModelFacts) -> Iterator[tuple[KeyPath, str]]:
+    real = shape.block_tokens // shape.ratio * model.kv_per_real_token.value.bytes
+    emulated = shape.block_tokens * shape.bytes_per_token
+    if real > emulated:
+        yield (
+            ("shape", "ratio"),
+            f"the real KV of a block is {real} bytes, but its emulated shape only {emulated}: the "
+            "substance does not fit; raise ratio or take a larger KV profile",
+        )

@@ -1,0 +1,164 @@
+"""What all quantities share: exact parsing, canonical text, a JSON Schema.
+
+::
+
+    "29.75 ms" ──parse──> Duration(29_750_000) ──str──> "29.75 ms"
+       text               whole steps of 1 ns           canonical text
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from testbed.errors import UnitError
+
+_TEXT = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]{1,15})?)[ ]?(?P<unit>[A-Za-z%/][A-Za-z%/]*)?")
+_DECIMALS = 3
+"""Digits after the point that canonical text may show before a smaller unit is taken."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Quantity:
+    """A whole number of steps of one kind of quantity.
+
+    Attributes:
+        steps: the value, counted in the step of the kind; exact.
+
+    Raises:
+        UnitError: the value lies outside of 0 … ``MAXIMUM``.
+    """
+
+    KIND: ClassVar[str]
+    UNITS: ClassVar[dict[str, Fraction]]
+    """Steps that one of each unit holds; every accepted spelling is a key."""
+    CANONICAL: ClassVar[tuple[str, ...]]
+    """Units of canonical text, largest first; the last holds every value exactly."""
+    WHOLE_ONLY: ClassVar[frozenset[str]] = frozenset()
+    """Canonical units that are used for whole numbers only (binary sizes)."""
+    MAXIMUM: ClassVar[int]
+    EXAMPLES: ClassVar[tuple[str, ...]]
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.steps <= self.MAXIMUM:
+            raise self._fault(
+                f"{self.steps} {self.CANONICAL[-1]}-steps",
+                "is negative" if self.steps < 0 else "is too large",
+                f"use 0 to {type(self)._write(self.MAXIMUM)}",
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``text``, a decimal number and a unit with at most one space between.
+
+        Raises:
+            UnitError: no unit, an unknown one, not a finite non-negative decimal
+                number, finer than one step, or over the maximum.
+        """
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        stripped = text.strip()
+        if stripped.startswith("-"):
+            raise cls._fault(repr(shown), "is negative", cls._example())
+        match = _TEXT.fullmatch(stripped)
+        if match is None:
+            raise cls._fault(repr(shown), "is not a number with a unit", cls._example())
+        unit = match["unit"]
+        if unit is None:
+            raise cls._fault(repr(shown), "has no unit", cls._example())
+        if unit not in cls.UNITS:
+            raise cls._fault(repr(shown), f"has the unknown unit {unit!r}", cls._allowed())
+        steps = Fraction(match["number"]) * cls.UNITS[unit]
+        if steps > cls.MAXIMUM:
+            raise cls._fault(repr(shown), "is too large", f"use at most {cls._write(cls.MAXIMUM)}")
+        if steps.denominator != 1:
+            raise cls._fault(repr(shown), "is finer than the testbed can hold", cls._finest())
+        return cls(int(steps))
+
+    def __str__(self) -> str:
+        return self._write(self.steps)
+
+    @classmethod
+    def pattern(cls) -> str:
+        """Regular expression of accepted text, for editors (JSON Schema)."""
+        units = "|".join(sorted(cls.UNITS, key=lambda unit: (-len(unit), unit)))
+        return rf"^[0-9]{{1,18}}(\.[0-9]{{1,15}})? ?({units})$"
+
+    @classmethod
+    def _write(cls, steps: int) -> str:
+        if steps == 0:
+            return f"0 {cls.EXAMPLES[0].split(' ')[1]}"
+        for unit in cls.CANONICAL:
+            size = cls.UNITS[unit]
+            amount = steps / size
+            digits = 0 if unit in cls.WHOLE_ONLY else _DECIMALS
+            last = unit == cls.CANONICAL[-1]
+            if (amount >= 1 and (amount * 10**digits).denominator == 1) or last:
+                return f"{_decimal(amount)} {unit}"
+        raise cls._fault(str(steps), "has no canonical text", "report this as a defect")
+
+    @classmethod
+    def _fault(cls, subject: str, cause: str, remedy: str) -> UnitError:
+        return UnitError(f"read a {cls.KIND}", subject, cause, remedy)
+
+    @classmethod
+    def _example(cls) -> str:
+        return f'write a number and a unit, for example "{cls.EXAMPLES[0]}"; {cls._allowed()}'
+
+    @classmethod
+    def _allowed(cls) -> str:
+        return f"units of a {cls.KIND}: {', '.join(cls.UNITS)}"
+
+    @classmethod
+    def _finest(cls) -> str:
+        return f"use a multiple of {cls._write(1)}"
+
+    @classmethod
+    def _validate(cls, value: object) -> Self:
+        if isinstance(value, cls):
+            return value
+        try:
+            if isinstance(value, str):
+                return cls.parse(value)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise cls._fault(repr(value)[:40], "is not a number with a unit", cls._example())
+            raise cls._fault(repr(value), "has no unit", cls._example())
+        except UnitError as fault:
+            text = f"{fault.subject} {fault.cause}; {fault.remedy}"
+            raise PydanticCustomError("unit", "{text}", {"text": text}) from fault
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[object], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validate, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {
+            "type": "string",
+            "title": cls.__name__,
+            "pattern": cls.pattern(),
+            "examples": list(cls.EXAMPLES),
+        }
+
+
+def _decimal(amount: Fraction) -> str:
+    """Exact decimal text of a fraction whose denominator divides a power of ten."""
+    digits = 0
+    while (amount * 10**digits).denominator != 1:
+        digits += 1
+    scaled = int(amount * 10**digits)
+    return f"{Decimal(scaled).scaleb(-digits):f}"

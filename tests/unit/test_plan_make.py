@@ -1,0 +1,170 @@
+"""The plan is a pure value; what cannot be true or will not fit is refused before it exists."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from rich.console import Console
+
+from testbed.contract.agent import Request
+from testbed.contract.plan import Offered, Plan
+from testbed.contract.role import Role
+from testbed.errors import ExitStatus, HostError, PlanError
+from testbed.plan import HostFacts, RunPaths, capacity, make_plan, names_of, render, roster
+from testbed.plan.derive import derived_seed
+from testbed.plan.make import GUEST_START_NS
+from testbed.scenario import Scenario, load_scenario
+
+pytestmark = pytest.mark.unit
+
+GIB = 2**30
+HOST = HostFacts(cores=2, memory_free_bytes=8 * GIB, disk_free_bytes=10 * GIB)
+OFFERED = Offered(
+    payload_bytes=1, legs=2, leg_payload_bps=1e9, load=0.1, byte_scale=1.0, raw_load=0.1
+)
+
+
+def request_of(scenario: Scenario, number: int = 0, wire_bytes: int = 10**7) -> Request:
+    return Request(
+        id=number, at_ns=0, input_tokens=4096, hit_tokens=2048, output_tokens=2, blocks=16,
+        wire_bytes=wire_bytes, prefill="p1", decode="md1",
+    )  # fmt: skip
+
+
+def plan(
+    scenario: Scenario,
+    *,
+    requests: tuple[Request, ...] | None = None,
+    host: HostFacts = HOST,
+    clock: Literal["virtual", "real"] = "virtual",
+    on: Literal["guest", "host"] = "guest",
+    seed: int = 1,
+) -> Plan:
+    chosen = (request_of(scenario),) if requests is None else requests
+    paths = RunPaths(weights="/mnt/weights/smollm2")
+    return make_plan(scenario, chosen, OFFERED, seed, host, "mininet", clock, on, paths)
+
+
+def test_equal_arguments_make_equal_plans_and_json_keeps_them() -> None:
+    scenario = load_scenario("hello")
+    one = plan(scenario)
+    assert one == plan(load_scenario("hello"))
+    assert Plan.model_validate_json(one.model_dump_json()) == one
+
+
+def test_agents_share_the_runs_seed_and_know_those_of_other_roles() -> None:
+    scenario = load_scenario(
+        "hello", ("topology.parameters.decode=2", "topology.parameters.relay=1")
+    )
+    agents = {agent.node: agent for agent in plan(scenario, seed=7).agents}
+    assert sorted(agents) == ["c1", "md1", "md2", "p1", "r1"]
+    assert {agent.seed for agent in agents.values()} == {7}
+    assert {peer.name for peer in agents["p1"].peers} == {"c1", "md1", "md2", "r1"}
+    assert {peer.name for peer in agents["md1"].peers} == {"c1", "p1", "r1"}
+    for agent in agents.values():
+        for peer in agent.peers:
+            assert agents[peer.name].address == peer.address
+    assert agents["c1"].workload == "/mnt/run/workload.jsonl"
+    assert agents["p1"].workload is None
+    assert agents["p1"].events == "/mnt/run/events/p1.jsonl"
+    assert agents["p1"].prompt_tokens == 4096
+
+
+def test_the_barrier_leaves_a_minute_to_build() -> None:
+    made = plan(load_scenario("hello"))
+    assert made.guest.start_ns == GUEST_START_NS
+    assert {agent.barrier_ns for agent in made.agents} == {GUEST_START_NS + 60 * 10**9}
+    assert made.guest.barrier_ns == GUEST_START_NS + 60 * 10**9
+
+
+def test_closed_loops_tell_clients_how_many_users() -> None:
+    arrivals = "workload.arrivals={kind: closed, users: 3, requests: 9}"
+    made = plan(load_scenario("hello", (arrivals,)))
+    assert made.agents[0].role is Role.CLIENT
+    assert made.agents[0].closed_loop == 3
+
+
+def test_models_keep_their_own_sampling_unless_told() -> None:
+    words = load_scenario("smollm2-answer")
+    assert words.agent_model(None).sampling == "greedy"
+    assert load_scenario("hello").agent_model(None).sampling == "seeded"
+    assert load_scenario("hello", ("model.sampling=greedy",)).agent_model(None).sampling == "greedy"
+
+
+def test_capacity_counts_frames_as_netem_does() -> None:
+    wan = capacity(load_scenario("pool-wide-skewed"))
+    assert wan.legs == 2
+    assert wan.leg_payload_bps == pytest.approx(10e9 * 8948 / 9014)
+    rack = capacity(load_scenario("rdma-1gib"))
+    assert rack.legs == 1
+    assert rack.leg_payload_bps == pytest.approx(400e9 * 8948 / 9014)
+
+
+def test_seeds_of_purposes_do_not_collide_or_move() -> None:
+    assert derived_seed(1, "link", "wan1", "forward") != derived_seed(1, "link", "wan1", "backward")
+    assert derived_seed(1, "ab", "c") != derived_seed(1, "a", "bc")
+    assert 0 < derived_seed(2**63 - 1, "x") < 2**63
+
+
+def test_a_virtual_clock_on_the_host_is_refused() -> None:
+    with pytest.raises(PlanError, match="cannot be virtual") as caught:
+        plan(load_scenario("hello"), on="host")
+    assert caught.value.exit_status is ExitStatus.USAGE
+
+
+def test_400_gigabits_under_a_real_clock_are_refused_until_scaled_down() -> None:
+    with pytest.raises(PlanError, match="client, fabric are faster than 20 Gbit/s") as caught:
+        plan(load_scenario("hello"), clock="real")
+    assert 'links.fabric.rate="10 Gbit/s"' in caught.value.remedy
+    slow = load_scenario("hello", ("links.fabric.rate=10 Gbit/s", "links.client.rate=1 Gbit/s"))
+    assert plan(slow, clock="real").clock == "real"
+
+
+def test_what_does_not_fit_is_refused_as_this_machines_fault() -> None:
+    scenario = load_scenario("pool-wide-skewed")
+    small = HostFacts(cores=2, memory_free_bytes=GIB // 2, disk_free_bytes=10 * GIB)
+    with pytest.raises(HostError, match="of memory, 512 MiB are free") as caught:
+        plan(scenario, host=small)
+    assert caught.value.exit_status is ExitStatus.UNABLE
+    full = HostFacts(cores=2, memory_free_bytes=8 * GIB, disk_free_bytes=2**20)
+    with pytest.raises(HostError, match="of disk space, 1 MiB are free"):
+        plan(scenario, host=full)
+
+
+def test_estimates_grow_with_what_is_asked() -> None:
+    scenario = load_scenario("hello")
+    one = plan(scenario).estimate
+    heavy = plan(scenario, requests=(request_of(scenario, wire_bytes=10**11),)).estimate
+    assert heavy.payload_bytes == 10**11
+    assert heavy.wall_s - one.wall_s == pytest.approx(100, rel=0.01)
+    many = plan(load_scenario("hello", ("topology.parameters.decode=30",))).estimate
+    assert many.host_memory_bytes > one.host_memory_bytes
+    assert many.guest_memory_bytes >= many.host_memory_bytes - 300 * 2**20
+
+
+def test_requests_that_cannot_be_served_are_refused() -> None:
+    scenario = load_scenario("hello")
+    with pytest.raises(PlanError, match="no requests"):
+        plan(scenario, requests=())
+    stray = request_of(scenario).model_copy(update={"decode": "md9"})
+    with pytest.raises(PlanError, match="'md9', which the topology does not have"):
+        plan(scenario, requests=(stray,))
+    thin = request_of(scenario, wire_bytes=1_000)
+    with pytest.raises(PlanError, match="16 blocks of real KV are 16384 bytes"):
+        plan(scenario, requests=(thin,))
+
+
+def test_a_rendered_plan_shows_links_agents_and_the_estimate() -> None:
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(render(plan(load_scenario("hello"))))
+    text = captured.get()
+    for part in ("hello, seed 1", "wan2", "RTT 20 ms", "10.2.1.2", "wall time", "host memory"):
+        assert part in text
+
+
+def test_roster_names_are_numbered_by_role() -> None:
+    members = roster(load_scenario("hello", ("topology.parameters.prefill=3",)))
+    assert names_of(members, Role.PREFILL) == ("p1", "p2", "p3")
+    assert names_of(members, Role.RELAY) == ()
