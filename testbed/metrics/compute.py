@@ -1,0 +1,102 @@
+"""From a run folder to ``metrics.json``: a pure function of plan, workload and events.
+
+It can be redone on any machine at any time; what it writes (``metrics.json`` and
+``oracle.jsonl``) is replaced whole. Raw events are never changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TypeAlias, cast
+
+import numpy as np
+from pydantic import ValidationError
+
+from testbed.metrics.cache import cache_hits
+from testbed.metrics.events import Events, read_events
+from testbed.metrics.ideal import ideal_outcomes, oracle
+from testbed.metrics.link import link_use
+from testbed.metrics.outcome import completed, outcomes
+from testbed.metrics.pool import pool_use
+from testbed.metrics.record import Metrics
+from testbed.metrics.run import Flags, Run, measured, read_run
+from testbed.metrics.timeline import timeline_sha256
+from testbed.metrics.token import token_figures
+from testbed.metrics.transfer import acked_transfers, transfers
+from testbed.oracle import Outcome, write_outcomes
+
+Json: TypeAlias = "int | float | str | bool | list[Json] | dict[str, Json] | None"
+
+
+def compute(
+    run_folder: Path, wall_s: float | None = None, virtual_s: float | None = None
+) -> dict[str, Json]:
+    """Compute and write ``metrics.json`` and ``oracle.jsonl``; returns the former's content.
+
+    Args:
+        wall_s: wall time of the run; None keeps what an earlier ``metrics.json`` says.
+        virtual_s: time that passed on the lab's clock; None likewise.
+
+    Raises:
+        AnalysisError: a file of the run is missing, malformed or contradicts another.
+    """
+    path = run_folder / "metrics.json"
+    if wall_s is None or virtual_s is None:
+        earlier = _earlier_times(path)
+        wall_s = earlier[0] if wall_s is None else wall_s
+        virtual_s = earlier[1] if virtual_s is None else virtual_s
+    run, events = read_run(run_folder), read_events(run_folder)
+    ideal = ideal_outcomes(run, events)
+    metrics = figures(run, events, ideal, wall_s, virtual_s)
+    write_outcomes(run_folder / "oracle.jsonl", ideal)
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(metrics.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    os.replace(draft, path)
+    return cast("dict[str, Json]", json.loads(metrics.model_dump_json()))
+
+
+def figures(
+    run: Run,
+    events: Events,
+    ideal: tuple[Outcome, ...],
+    wall_s: float | None = None,
+    virtual_s: float | None = None,
+) -> Metrics:
+    """All metrics of a run; touches no file."""
+    inside = measured(run, events)
+    done = completed(run, events)
+    acked = acked_transfers(run, events)
+    ttft, tpot, stall = token_figures(run, events, inside, done)
+    return Metrics(
+        requests=outcomes(run, events, inside),
+        transfer=transfers(acked, inside),
+        pool=pool_use(run, events, acked, inside),
+        ttft=ttft,
+        tpot=tpot,
+        stall=stall,
+        cache=cache_hits(run, events, inside),
+        link=link_use(run, events),
+        oracle=oracle(ideal, inside),
+        offered_load=_offered_load(run, inside),
+        timeline_sha256=timeline_sha256(events) if run.plan.clock == "virtual" else None,
+        wall_s=wall_s,
+        virtual_s=virtual_s,
+    )
+
+
+def _offered_load(run: Run, inside: Flags) -> float | None:
+    if run.closed_loop or run.capacity_bps <= 0:
+        return None
+    offered = sum(run.requests[req].wire_bytes for req in np.flatnonzero(inside).tolist())
+    return offered * 8 / (run.capacity_bps * run.measure_s)
+
+
+def _earlier_times(path: Path) -> tuple[float | None, float | None]:
+    """Wall and virtual seconds of an earlier analysis; (None, None) where there is none."""
+    try:
+        earlier = Metrics.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None, None
+    return earlier.wall_s, earlier.virtual_s

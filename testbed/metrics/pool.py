@@ -1,0 +1,122 @@
+"""The state of every connection pool over time, rebuilt from its events.
+
+::
+
+    queued ──► waiting ──acquired──► busy ──released──►
+                  └──refused──►
+
+Rebuilt from who entered and left, not read from the counts that the events carry, so
+that the two can be held against each other by a check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from testbed.contract.event import Kind
+from testbed.contract.role import Role
+from testbed.metrics.events import Events
+from testbed.metrics.percentile import NS, Samples, mean, percentile
+from testbed.metrics.record import PoolUse
+from testbed.metrics.run import Flags, Run
+from testbed.metrics.transfer import Acked
+
+_STEPS = (Kind.POOL_QUEUED, Kind.POOL_REFUSED, Kind.POOL_ACQUIRED, Kind.POOL_RELEASED)
+Pair = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _State:
+    """One pair's pool: who is in it now, and its integrals over the window so far."""
+
+    size: int
+    busy: dict[int, int] = field(default_factory=dict)  # request -> when it acquired
+    waiting: set[int] = field(default_factory=set)
+    clock_ns: int = 0
+    busy_ns: int = 0
+    exhausted_ns: int = 0
+    held_ns: list[int] = field(default_factory=list)
+    unreleased: int = 0
+
+    def advance(self, t: int, begin_ns: int, end_ns: int) -> None:
+        """Account for the time since the last event, as far as it lies in the window."""
+        span = min(t, end_ns) - max(self.clock_ns, begin_ns)
+        if span > 0:
+            self.busy_ns += span * len(self.busy)
+            if len(self.busy) >= self.size and self.waiting:
+                self.exhausted_ns += span
+        self.clock_ns = max(self.clock_ns, t)
+
+    def apply(self, kind: Kind, req: int, t: int, begin_ns: int, end_ns: int) -> None:
+        if kind is Kind.POOL_QUEUED:
+            self.waiting.add(req)
+        elif kind is Kind.POOL_REFUSED:
+            self.waiting.discard(req)
+        elif kind is Kind.POOL_ACQUIRED:
+            self.waiting.discard(req)
+            self.busy[req] = t
+        else:
+            since = self.busy.pop(req, None)
+            if since is not None and begin_ns <= since < end_ns:
+                self.held_ns.append(t - since)
+
+    def close(self, begin_ns: int, end_ns: int) -> None:
+        self.advance(end_ns, begin_ns, end_ns)
+        self.unreleased = sum(begin_ns <= since < end_ns for since in self.busy.values())
+
+
+def pool_use(run: Run, events: Events, acked: Acked, inside: Flags) -> PoolUse:
+    """Figures over all pools; waits are those of the window's acknowledged transfers."""
+    states = _states(run, events)
+    if not states:
+        return PoolUse()
+    measure_ns = run.window.measure_ns
+    held = [span for state in states.values() for span in state.held_ns]
+    unreleased = sum(state.unreleased for state in states.values())
+    busy_ns = sum(state.busy_ns for state in states.values())
+    waits: Samples = acked.wait_s[inside[acked.req]]
+    return PoolUse(
+        size=max(state.size for state in states.values()),
+        utilization=busy_ns / (measure_ns * sum(state.size for state in states.values())),
+        queue_wait_mean_s=mean(waits),
+        queue_wait_p99_s=percentile(waits, 99),
+        exhausted_fraction=sum(state.exhausted_ns for state in states.values())
+        / (measure_ns * len(states)),
+        occupancy_mean=busy_ns / measure_ns,
+        occupancy_little=None if unreleased else sum(held) / NS / run.measure_s,
+    )
+
+
+def _states(run: Run, events: Events) -> dict[Pair, _State]:
+    """The final state of the pool of every pair that the plan has, or the events name."""
+    states: dict[Pair, _State] = {}
+    for sender in run.agents(Role.PREFILL):
+        for peer in sender.peers:
+            if peer.role is Role.DECODE:
+                states[sender.node, peer.name] = _State(sender.pool.size)
+    begin_ns, end_ns = run.window.begin_ns, run.window.end_ns
+    for t, node, receiver, kind, req in _ordered(events):
+        pair = (events.names[node], events.names[receiver])
+        if pair not in states:
+            states[pair] = _State(run.agent(pair[0]).pool.size)
+        states[pair].advance(t, begin_ns, end_ns)
+        states[pair].apply(kind, req, t, begin_ns, end_ns)
+    for state in states.values():
+        state.close(begin_ns, end_ns)
+    return states
+
+
+def _ordered(events: Events) -> list[tuple[int, int, int, Kind, int]]:
+    """(t, node, peer, kind, req) of all pool events in order of (t, node, seq)."""
+    tables = [events[kind] for kind in _STEPS]
+    t = np.concatenate([table.t for table in tables])
+    node = np.concatenate([table.node for table in tables])
+    seq = np.concatenate([table.seq for table in tables])
+    peer = np.concatenate([table.texts["peer"] for table in tables])
+    req = np.concatenate([table.req for table in tables])
+    kind = np.repeat(np.arange(len(_STEPS)), [table.t.size for table in tables])
+    order = np.lexsort((seq, events.rank[node], t))
+    rows = zip(*(column[order].tolist() for column in (t, node, peer, kind, req)), strict=True)
+    return [(at, sender, to, _STEPS[step], which) for at, sender, to, step, which in rows]

@@ -1,0 +1,141 @@
+"""``metrics.json``: names and units are a contract; None is "not measured in this run".
+
+All figures are over the requests that arrived in the measuring window (no warm-up, no
+drain) or over the window's time. Figures of parts that a run does not have are None.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from testbed.contract.record import Record
+
+
+class Requests(Record):
+    """How requests ended. completed + failed = offered."""
+
+    offered: int
+    completed: int
+    failed: int
+    failed_by_reason: dict[str, int]
+    """A request that was neither answered nor reported counts as ``unreported``."""
+
+
+class Transfers(Record):
+    """From connection acquired to final acknowledgement; queueing is in ``pool``."""
+
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+    mean_s: float | None = None
+    bytes: int = 0
+    bytes_by_kind: dict[str, int] = Field(default_factory=dict)
+
+
+class PoolUse(Record):
+    """The connection pools, over all (sender, receiver) pairs."""
+
+    size: int | None = None
+    """Connections of one pair (N)."""
+    utilization: float | None = None
+    """Time average of connections in use over connections there are."""
+    queue_wait_mean_s: float | None = None
+    queue_wait_p99_s: float | None = None
+    exhausted_fraction: float | None = None
+    """Share of the window in which all N are in use and at least one transfer waits
+    (mean over pairs)."""
+    occupancy_mean: float | None = None
+    """Connections in use, all pairs together, averaged over the window's time."""
+    occupancy_little: float | None = None
+    """Little's law for the same: acquisitions per second of the window times their mean
+    holding time. Equal in a steady state; apart where the queue grows."""
+
+
+class FirstToken(Record):
+    """Request sent to first token at the client, completed requests only."""
+
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+
+
+class TokenTime(Record):
+    """(last - first token) / (tokens - 1) of each completed request of 2 tokens or more."""
+
+    p50_s: float | None = None
+    p90_s: float | None = None
+
+
+class Stalls(Record):
+    """Gaps between tokens at the client longer than max(200 ms, 5 x median TPOT)."""
+
+    p50_s: float | None = None
+    p99_s: float | None = None
+    max_s: float | None = None
+    count: int = 0
+
+
+class Handoffs(Record):
+    """Handoffs from relay to main decode."""
+
+    count: int | None = None
+    p50_s: float | None = None
+    p99_s: float | None = None
+    eager_tokens_mean: float | None = None
+    catchup_tokens_mean: float | None = None
+
+
+class CacheHits(Record):
+    """Emulated prompt tokens found in a cache over all prompt tokens."""
+
+    p_hit: float | None = None
+    """At the prefill side: what was not computed."""
+    md_hit: float | None = None
+    """At the decode side: what was not transferred."""
+
+
+class RelayShare(Record):
+    """What the relay decodes."""
+
+    token_share: float | None = None
+    output_tokens_mean: float | None = None
+
+
+class LinkUse(Record):
+    """One link over the window. Utilisation is that of the busier direction."""
+
+    utilization: float | None = None
+    drops: int | None = None
+    backlog_max_bytes: int | None = None
+
+
+class Oracle(Record):
+    """The same transfers over an ideal link (see ``testbed.oracle``)."""
+
+    p50_s: float | None = None
+    p99_s: float | None = None
+    queue_wait_mean_s: float | None = None
+
+
+class Metrics(Record):
+    """The whole file."""
+
+    requests: Requests
+    transfer: Transfers
+    pool: PoolUse
+    ttft: FirstToken
+    tpot: TokenTime
+    stall: Stalls
+    handoff: Handoffs = Handoffs()
+    cache: CacheHits
+    rld: RelayShare = RelayShare()
+    goodput_rps: float | None = None
+    bcr: float | None = None
+    link: dict[str, LinkUse]
+    oracle: Oracle
+    offered_load: float | None = None
+    """Payload bytes that arrived in the window over what the legs carry in it; None in a
+    closed loop."""
+    timeline_sha256: str | None = None
+    wall_s: float | None = None
+    virtual_s: float | None = None

@@ -1,0 +1,103 @@
+"""Events of one kind as typed columns: 20 to 60 bytes an event instead of a Python object.
+
+::
+
+    {"t":5,"node":"c1","seq":9,"kind":"token","size":0,"req":3,"pos":0,"source":"md1"}
+       │        │          │                   │        │       │          │
+       t      nodes       seq                size    integers["req"] …   texts["source"]
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testbed.contract.event import Kind
+
+Integers = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+_INTEGERS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.REQUEST_SENT: ("req",),
+    Kind.TOKEN: ("req", "pos"),
+    Kind.REQUEST_DONE: ("req",),
+    Kind.REQUEST_FAILED: ("req",),
+    Kind.PREFILL_START: ("req", "uncached", "context"),
+    Kind.POOL_QUEUED: ("req",),
+    Kind.POOL_ACQUIRED: ("req",),
+    Kind.POOL_RELEASED: ("req",),
+    Kind.POOL_REFUSED: ("req",),
+    Kind.TRANSFER_START: ("req", "blocks"),
+    Kind.TRANSFER_ACKED: ("req",),
+    Kind.LINK_SAMPLE: ("drops", "backlog", "interval_ns"),
+}
+"""The fields that metrics need; a line without one is an error. Others are not kept."""
+
+_TEXTS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.REQUEST_FAILED: ("reason",),
+    Kind.POOL_QUEUED: ("peer",),
+    Kind.POOL_ACQUIRED: ("peer",),
+    Kind.POOL_RELEASED: ("peer",),
+    Kind.POOL_REFUSED: ("peer",),
+    Kind.TRANSFER_ACKED: ("peer",),
+    Kind.LINK_SAMPLE: ("link", "dir"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All events of one kind in order of (t, node, seq).
+
+    ``node`` and ``texts`` hold codes into ``Events.names``; times are nanoseconds since
+    the barrier, ``size`` is bytes.
+    """
+
+    t: Integers
+    node: Codes
+    seq: Integers
+    size: Integers
+    integers: Mapping[str, Integers]
+    texts: Mapping[str, Codes]
+
+    @property
+    def req(self) -> Integers:
+        """The request id of each event."""
+        return self.integers["req"]
+
+
+class Growing:
+    """A table while lines come in."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.integers = {name: array("q") for name in _INTEGERS.get(kind, ())}
+        self.texts = {name: array("i") for name in _TEXTS.get(kind, ())}
+        self.t = array("q")
+        self.node = array("i")
+        self.seq = array("q")
+        self.size = array("q")
+
+    def finish(self, rank: Codes) -> Table:
+        """Sort; ``rank`` maps a name's code to its place in alphabetical order."""
+        t, seq = _integers(self.t), _integers(self.seq)
+        node = _codes(self.node)
+        order = np.lexsort((seq, rank[node], t))
+        return Table(
+            t=t[order],
+            node=node[order],
+            seq=seq[order],
+            size=_integers(self.size)[order],
+            integers={name: _integers(values)[order] for name, values in self.integers.items()},
+            texts={name: _codes(values)[order] for name, values in self.texts.items()},
+        )
+
+
+def _integers(values: array[int]) -> Integers:
+    return np.frombuffer(values, dtype=np.int64) if values else np.empty(0, dtype=np.int64)
+
+
+def _codes(values: array[int]) -> Codes:
+    return np.frombuffer(values, dtype=np.int32) if values else np.empty(0, dtype=np.int32)

@@ -1,0 +1,90 @@
+"""Transfers: from the moment a connection was acquired to the final acknowledgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from testbed.contract.event import Kind
+from testbed.errors import AnalysisError
+from testbed.metrics.events import Events
+from testbed.metrics.percentile import NS, Samples, mean, percentile
+from testbed.metrics.record import Transfers
+from testbed.metrics.run import Flags, Run
+from testbed.metrics.table import Integers, Table
+
+Key = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """Columns, one entry an acknowledged transfer, in order of the acknowledgement."""
+
+    req: Integers
+    size_bytes: Integers
+    wait_s: Samples
+    duration_s: Samples
+
+
+def acked_transfers(run: Run, events: Events) -> Acked:
+    """All acknowledged transfers with their queue wait and duration.
+
+    A request may be transferred again after a failure: an acknowledgement belongs to the
+    latest acquisition before it, an acquisition to the latest queueing.
+
+    Raises:
+        AnalysisError: an acknowledgement without acquisition, or that without queueing.
+    """
+    queued = _latest(events[Kind.POOL_QUEUED])
+    acquired = _latest(events[Kind.POOL_ACQUIRED])
+    acked = events[Kind.TRANSFER_ACKED]
+    waits: list[float] = []
+    durations: list[float] = []
+    for key, t in _rows(acked):
+        start = _before(acquired, key, t, "was acknowledged but never acquired a connection")
+        entered = _before(queued, key, start, "acquired a connection but never queued for it")
+        waits.append((start - entered) / NS)
+        durations.append((t - start) / NS)
+    return Acked(
+        req=run.known(acked.req),
+        size_bytes=acked.size,
+        wait_s=np.array(waits, dtype=np.float64),
+        duration_s=np.array(durations, dtype=np.float64),
+    )
+
+
+def transfers(acked: Acked, inside: Flags) -> Transfers:
+    """Figures over the transfers of the window's requests."""
+    chosen = inside[acked.req]
+    durations = acked.duration_s[chosen]
+    total = int(acked.size_bytes[chosen].sum())
+    return Transfers(
+        p50_s=percentile(durations, 50),
+        p90_s=percentile(durations, 90),
+        p99_s=percentile(durations, 99),
+        mean_s=mean(durations),
+        bytes=total,
+        bytes_by_kind={"kv": total},
+    )
+
+
+def _rows(table: Table) -> list[tuple[Key, int]]:
+    columns = (table.req, table.node, table.texts["peer"], table.t)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [((req, node, peer), t) for req, node, peer, t in rows]
+
+
+def _latest(table: Table) -> dict[Key, list[int]]:
+    """Times of each (request, sender, receiver), ascending."""
+    times: dict[Key, list[int]] = {}
+    for key, t in _rows(table):
+        times.setdefault(key, []).append(t)
+    return times
+
+
+def _before(times: dict[Key, list[int]], key: Key, limit: int, cause: str) -> int:
+    for t in reversed(times.get(key, [])):
+        if t <= limit:
+            return t
+    raise AnalysisError("compute metrics", f"transfer of request {key[0]}", cause)
