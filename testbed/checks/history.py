@@ -1,0 +1,220 @@
+"""The history of a run: every event that a check needs, read once and kept small.
+
+Tokens are kept in arrays and the rest in slotted tuples, so that 5,000 requests with
+twenty events each take about a second and some tens of MiB. Kinds that no check
+reads (``tcp.info``) are counted for completeness and dropped.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.checks.line import Line, lines
+from testbed.contract.event import Kind
+from testbed.errors import AnalysisError
+
+NONE = -1
+"""Stands for a field that the event kind does not carry."""
+
+
+@dataclass(slots=True)
+class Story:
+    """What the client saw of one request."""
+
+    sent_ns: list[int] = field(default_factory=list)
+    token_ns: array[int] = field(default_factory=lambda: array("q"))
+    positions: array[int] = field(default_factory=lambda: array("q"))
+    tokens: array[int] = field(default_factory=lambda: array("q"))
+    done: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    failed: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event of the transfer path (pool, transfer, kv); times in nanoseconds."""
+
+    t: int
+    node: str
+    seq: int
+    kind: Kind
+    req: int
+    size: int = 0
+    peer: str = ""
+    conn: int = NONE
+    busy: int = NONE
+    waiting: int = NONE
+    wait_ns: int = NONE
+    duration_ns: int = NONE
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSample:
+    """Counters of one direction of a link over ``interval_ns`` that ended at ``t``."""
+
+    t: int
+    link: str
+    direction: str
+    size: int
+    packets: int
+    drops: int
+    backlog: int
+    interval_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A barrier, readiness or stop of one node; ``status`` only for stops."""
+
+    t: int
+    node: str
+    seq: int
+    kind: Kind
+    status: int = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Completeness of one node's events: how many, the highest number, the repeats."""
+
+    count: int
+    highest: int
+    repeated: int
+
+
+@dataclass(slots=True)
+class History:
+    """All of it. ``steps`` and ``samples`` are in order of (t, node, seq)."""
+
+    stories: dict[int, Story] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    samples: list[LinkSample] = field(default_factory=list)
+    moments: list[Moment] = field(default_factory=list)
+    sequences: dict[str, Sequence] = field(default_factory=dict)
+    prefill_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Per request: start and end of its prefill; NONE where one is missing."""
+    decode_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Per request: start and end of its decode; NONE where one is missing."""
+
+    def of(self, *kinds: Kind) -> Iterator[Step]:
+        """Yield the steps of these kinds, in order."""
+        wanted = frozenset(kinds)
+        return (step for step in self.steps if step.kind in wanted)
+
+
+_STEPS = frozenset(
+    {
+        Kind.POOL_QUEUED,
+        Kind.POOL_ACQUIRED,
+        Kind.POOL_RELEASED,
+        Kind.POOL_REFUSED,
+        Kind.TRANSFER_START,
+        Kind.TRANSFER_ACKED,
+        Kind.TRANSFER_FAILED,
+        Kind.KV_BEGIN,
+        Kind.KV_VERIFIED,
+        Kind.KV_REFUSED,
+    }
+)
+_WITH_REASON = frozenset({Kind.POOL_REFUSED, Kind.TRANSFER_FAILED, Kind.KV_REFUSED})
+_WITHOUT_PEER = frozenset({Kind.KV_VERIFIED, Kind.KV_REFUSED})
+_MOMENTS = frozenset({Kind.BARRIER, Kind.AGENT_READY, Kind.AGENT_STOP})
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+def read_history(events: Path) -> History:
+    """Read every ``*.jsonl`` of the folder ``events``.
+
+    Raises:
+        AnalysisError: there is no event file, or a line is malformed or of unknown kind.
+    """
+    files = sorted(events.glob("*.jsonl"))
+    if not files:
+        raise AnalysisError(
+            "read events", str(events), "no *.jsonl file", "the run wrote no events; run it again"
+        )
+    history = History()
+    numbers: dict[str, array[int]] = {}
+    for path in files:
+        for line in lines(path):
+            _take(history, line, numbers)
+    for node, seen in numbers.items():
+        history.sequences[node] = Sequence(len(seen), max(seen), len(seen) - len(set(seen)))
+    history.steps.sort(key=lambda step: (step.t, step.node, step.seq))
+    history.samples.sort(key=lambda sample: (sample.t, sample.link, sample.direction))
+    history.moments.sort(key=lambda moment: (moment.t, moment.node, moment.seq))
+    return history
+
+
+def _take(history: History, line: Line, numbers: dict[str, array[int]]) -> None:
+    text = line.text("kind")
+    kind = _KINDS.get(text)
+    if kind is None:
+        raise line.fault(f"unknown event kind {text!r}")
+    t, node, seq = line.integer("t"), line.text("node"), line.integer("seq")
+    numbers.setdefault(node, array("q")).append(seq)
+    if kind in _STEPS:
+        history.steps.append(_step(line, t, node, seq, kind))
+    elif kind is Kind.LINK_SAMPLE:
+        history.samples.append(_sample(line, t))
+    elif kind in _MOMENTS:
+        status = line.integer("status") if kind is Kind.AGENT_STOP else NONE
+        history.moments.append(Moment(t, node, seq, kind, status))
+    elif kind is Kind.PREFILL_START or kind is Kind.PREFILL_END:
+        _span(history.prefill_ns, line.integer("req"), t, kind is Kind.PREFILL_START)
+    elif kind is Kind.DECODE_START or kind is Kind.DECODE_END:
+        _span(history.decode_ns, line.integer("req"), t, kind is Kind.DECODE_START)
+    elif kind is not Kind.TCP_INFO and kind is not Kind.PREFILL_QUEUED:
+        _tell(history.stories.setdefault(line.integer("req"), Story()), line, t, kind)
+
+
+def _step(line: Line, t: int, node: str, seq: int, kind: Kind) -> Step:
+    return Step(
+        t=t,
+        node=node,
+        seq=seq,
+        kind=kind,
+        req=line.integer("req"),
+        size=line.integer("size"),
+        peer="" if kind in _WITHOUT_PEER else line.text("peer"),
+        conn=line.integer_or("conn", NONE),
+        busy=line.integer_or("busy", NONE),
+        waiting=line.integer_or("waiting", NONE),
+        wait_ns=line.integer("wait_ns") if kind is Kind.POOL_ACQUIRED else NONE,
+        duration_ns=line.integer("duration_ns") if kind is Kind.TRANSFER_ACKED else NONE,
+        reason=line.text("reason") if kind in _WITH_REASON else "",
+    )
+
+
+def _sample(line: Line, t: int) -> LinkSample:
+    return LinkSample(
+        t=t,
+        link=line.text("link"),
+        direction=line.text("dir"),
+        size=line.integer("size"),
+        packets=line.integer("packets"),
+        drops=line.integer("drops"),
+        backlog=line.integer("backlog"),
+        interval_ns=line.integer("interval_ns"),
+    )
+
+
+def _span(spans: dict[int, tuple[int, int]], req: int, t: int, start: bool) -> None:
+    begin, end = spans.get(req, (NONE, NONE))
+    spans[req] = (t, end) if start else (begin, t)
+
+
+def _tell(story: Story, line: Line, t: int, kind: Kind) -> None:
+    if kind is Kind.REQUEST_SENT:
+        story.sent_ns.append(t)
+    elif kind is Kind.TOKEN:
+        story.token_ns.append(t)
+        story.positions.append(line.integer("pos"))
+        story.tokens.append(line.integer("token"))
+    elif kind is Kind.REQUEST_DONE:
+        story.done.append((t, line.integers("tokens")))
+    elif kind is Kind.REQUEST_FAILED:
+        story.failed.append((t, line.text("reason")))

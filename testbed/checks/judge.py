@@ -1,0 +1,96 @@
+"""The judge: runs every check, keeps the worst answer, writes ``verdict.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed.checks.agents_stopped import AgentsStopped
+from testbed.checks.answered_once import AnsweredOnce
+from testbed.checks.barrier_passed import BarrierPassed
+from testbed.checks.bytes_conserved import BytesConserved
+from testbed.checks.case import Case, read_case
+from testbed.checks.check import Check
+from testbed.checks.deadline_kept import DeadlineKept
+from testbed.checks.drops_explained import DropsExplained
+from testbed.checks.expectation import Expectation, compare
+from testbed.checks.finding import Finding, Status, worst
+from testbed.checks.links_faithful import LinksFaithful
+from testbed.checks.littles_law import LittlesLaw
+from testbed.checks.pool_kept import PoolBounded, PoolFair
+from testbed.checks.record_complete import RecordComplete
+from testbed.checks.tokens_equal import TokensEqual
+from testbed.checks.tokens_ordered import TokensOrdered
+from testbed.checks.transfers_verified import TransfersVerified
+from testbed.checks.verdict import Verdict
+from testbed.errors import TestbedError
+
+CHECKS: tuple[Check, ...] = (
+    RecordComplete(),
+    AgentsStopped(),
+    BarrierPassed(),
+    LinksFaithful(),
+    TokensEqual(),
+    TokensOrdered(),
+    AnsweredOnce(),
+    TransfersVerified(),
+    BytesConserved(),
+    PoolBounded(),
+    PoolFair(),
+    DeadlineKept(),
+    LittlesLaw(),
+    DropsExplained(),
+)
+"""Every check, in the order of the report: first whether the run can be trusted."""
+
+READABLE = "record-readable"
+"""Name of the finding that stands for a record that cannot be read at all."""
+
+
+def examine(case: Case, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
+    """Let every check look at the case; a crash inside one is invalid with its cause."""
+    return tuple(_examine(case, check) for check in checks)
+
+
+def judge(
+    folder: Path, expectation: Expectation | None = None, checks: Sequence[Check] = CHECKS
+) -> Verdict:
+    """Judge a run folder and write its ``verdict.json``.
+
+    A record that cannot be read is invalid, with the file and the line as evidence.
+    """
+    metrics = None
+    try:
+        case = read_case(folder)
+    except TestbedError as error:
+        findings: tuple[Finding, ...] = (_crashed(READABLE, "The record can be read.", error),)
+    else:
+        findings = examine(case, checks)
+        metrics = case.metrics
+    verdict = Verdict(
+        verdict=worst(finding.status for finding in findings if finding.decides),
+        findings=findings,
+        expectation=None if expectation is None else compare(expectation, findings, metrics),
+    )
+    (folder / "verdict.json").write_text(verdict.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return verdict
+
+
+def _examine(case: Case, check: Check) -> Finding:
+    try:
+        return check.examine(case)
+    except Exception as error:  # a check must never take the other findings with it
+        return _crashed(check.name, check.claim, error)
+
+
+def _crashed(name: str, claim: str, error: Exception) -> Finding:
+    cause = error.cause if isinstance(error, TestbedError) else f"{type(error).__name__}: {error}"
+    subject = f"{error.subject}: " if isinstance(error, TestbedError) else "the check crashed: "
+    return Finding(
+        check=name,
+        claim=claim,
+        status=Status.INVALID,
+        evidence=f"{subject}{cause}",
+        violations=(str(error),),
+        violation_count=1,
+    )

@@ -1,0 +1,55 @@
+"""Did the connection pool keep its two promises: never above N, first come first served?"""
+
+from __future__ import annotations
+
+from testbed.checks.case import Case
+from testbed.checks.finding import Finding, found
+from testbed.checks.pool_replay import replay_pools
+
+
+class PoolBounded:
+    """No pool holds more than its N connections or queues more than its bound."""
+
+    name = "pool-bounded"
+    claim = "No pool ever used more than its N connections or queued beyond its bound."
+
+    def examine(self, case: Case) -> Finding:
+        """Replay the pools; also look at the counts that the agents wrote."""
+        sizes = {agent.node: agent.pool for agent in case.plan.agents}
+        broken: list[str] = []
+        peaks: list[str] = []
+        for (sender, receiver), pool in sorted(replay_pools(case.history).items()):
+            bound = sizes.get(sender)
+            name = f"{sender} to {receiver}"
+            peaks.append(f"{name}: peak {pool.peak_busy} busy, {pool.peak_waiting} waiting")
+            if bound is None:
+                broken.append(f"{name}: the sender is not an agent of the plan")
+                continue
+            if pool.peak_busy > bound.size:
+                broken.append(f"{name}: {pool.peak_busy} of {bound.size} connections in use")
+            if pool.peak_waiting > bound.queue + 1:  # one may be passing through to a free slot
+                broken.append(f"{name}: {pool.peak_waiting} waited, the bound is {bound.queue}")
+            broken.extend(f"{name}: {fault}" for fault in pool.faults)
+            broken.extend(
+                f"{name}: {req} still holds a connection" for req in pool.holders.values()
+            )
+        for step in case.history.steps:
+            bound = sizes.get(step.node)
+            if bound is not None and step.busy > bound.size:
+                broken.append(f"{step.node} wrote {step.busy} busy of {bound.size} at {step.t} ns")
+        return found(self.name, self.claim, "; ".join(peaks) or "no pool was used", broken)
+
+
+class PoolFair:
+    """Connections are handed out in the order of queueing."""
+
+    name = "pool-first-come"
+    claim = "Every pool served its queue first come, first served."
+
+    def examine(self, case: Case) -> Finding:
+        """Replay the pools and compare each acquisition with the head of the queue."""
+        broken: list[str] = []
+        pools = replay_pools(case.history)
+        for (sender, receiver), pool in sorted(pools.items()):
+            broken.extend(f"{sender} to {receiver}: {fault}" for fault in pool.out_of_turn)
+        return found(self.name, self.claim, f"{len(pools)} pool(s) replayed", broken)

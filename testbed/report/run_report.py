@@ -1,0 +1,72 @@
+"""``report.html`` of one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testbed.checks.finding import Status
+from testbed.report import wording
+from testbed.report.page import render, write_page
+from testbed.report.run_charts import run_charts
+from testbed.report.run_tables import (
+    all_metrics_table,
+    fidelity_table,
+    figures_table,
+    load_table,
+    pairs_table,
+)
+from testbed.report.summary import RunSummary, summarize
+
+_TILES = (
+    ("Median transfer", "transfer.p50_s"),
+    ("99th percentile", "transfer.p99_s"),
+    ("Pool in use", "pool.utilization"),
+    ("Mean wait for a connection", "pool.queue_wait_mean_s"),
+)
+
+
+def write_report(run_folder: Path) -> Path:
+    """Write ``report.html`` of a run folder and return its path.
+
+    Raises:
+        AnalysisError: the record cannot be read (the verdict then says so as well).
+    """
+    run = summarize(run_folder)
+    return write_page(run_folder / "report.html", run_page(run))
+
+
+def run_page(run: RunSummary) -> str:
+    """Return the page of one run."""
+    plan = run.plan
+    charts = run_charts(run)
+    facts = (
+        ("Scenario", plan.scenario),
+        ("Seed", str(plan.seed)),
+        ("Lab", f"{plan.lab}, {plan.clock} clock, on the {plan.host}"),
+        ("Model", plan.model),
+        *plan.summary,
+    )
+    digest = run.metrics.text("timeline_sha256") if run.metrics else None
+    if digest:
+        facts = (*facts, ("Timeline SHA-256", digest))
+    return render(
+        "run.html.j2",
+        charts,
+        {
+            "title": f"{plan.scenario}, seed {plan.seed}",
+            "verdict": run.verdict,
+            "status": run.verdict.verdict if run.verdict else Status.INVALID,
+            "words": run.verdict.in_words() if run.verdict else "Nobody has judged this run.",
+            "tiles": tuple(
+                (label, wording.quantity(metric, run.metric(metric))) for label, metric in _TILES
+            ),
+            "figures": figures_table(run),
+            "load": load_table(run),
+            "fidelity": fidelity_table(run),
+            "facts": pairs_table("The run", facts),
+            "provenance": pairs_table("Provenance", run.provenance),
+            "metrics": all_metrics_table(run),
+            "answers": run.answers,
+            "scenario_text": run.scenario_text,
+        },
+    )
