@@ -1,0 +1,1 @@
+"""The only room that touches machines: guest, namespaces, Mininet, tc, processes."""

@@ -1,0 +1,80 @@
+"""Configures one node at a time inside its namespace: devices, addresses, routes, neighbours."""
+
+from __future__ import annotations
+
+from testbed.contract.network import Link, Network, Node
+from testbed.lab.namespace import Namespaces
+
+_PERMANENT = 0x80
+"""NUD_PERMANENT: an entry that never expires and is never asked for."""
+
+
+def set_frame_sizes(namespaces: Namespaces, link: Link, only: str | None = None) -> None:
+    """MTU and largest superframe on every device that a link passes (of one node, if named).
+
+    A superframe no larger than the MTU means one frame a packet: segmentation is then
+    limited to one segment on every device.
+    """
+    mtu = min(link.forward.mtu, link.backward.mtu)
+    superframe = min(link.forward.superframe_bytes, link.backward.superframe_bytes)
+    for node, device in (
+        (link.a.node, link.a.interface),
+        (link.wire, link.a.wire_device),
+        (link.wire, link.inner[0]),
+        (link.wire, link.inner[1]),
+        (link.wire, link.b.wire_device),
+        (link.b.node, link.b.interface),
+    ):
+        if only not in (None, node):
+            continue
+        socket = namespaces[node]
+        index = namespaces.index(node, device)
+        if superframe <= mtu:
+            socket.link("set", index=index, mtu=mtu, gso_max_segs=1)
+        else:
+            socket.link("set", index=index, mtu=mtu)
+
+
+def configure_node(namespaces: Namespaces, node: Node) -> None:
+    """Sysctls, devices up, addresses."""
+    socket = namespaces[node.name]
+    namespaces.write_sysctls(node.name, node.sysctls)
+    for name in ("lo", *(interface.name for interface in node.interfaces)):
+        socket.link("set", index=namespaces.index(node.name, name), state="up")
+    for interface in node.interfaces:
+        if interface.address is not None:
+            address, _, length = interface.address.partition("/")
+            index = namespaces.index(node.name, interface.name)
+            socket.addr("replace", index=index, address=address, prefixlen=int(length))
+
+
+def add_routes(namespaces: Namespaces, network: Network, node: str) -> None:
+    """The node's routes; several hops make one multipath route."""
+    socket = namespaces[node]
+    for route in network.routes:
+        if route.node != node:
+            continue
+        hops = [
+            {
+                "gateway": hop.via,
+                "oif": namespaces.index(node, hop.interface),
+                "hops": hop.weight - 1,
+            }
+            for hop in route.hops
+        ]
+        target = "0.0.0.0/0" if route.destination == "default" else route.destination
+        if len(hops) == 1:
+            socket.route("replace", dst=target, gateway=hops[0]["gateway"], oif=hops[0]["oif"])
+        else:
+            socket.route("replace", dst=target, multipath=hops)
+
+
+def add_neighbours(namespaces: Namespaces, network: Network, node: str) -> None:
+    """Static ARP entries, so that no resolution traffic shifts a seeded draw."""
+    socket = namespaces[node]
+    for entry in network.neighbours:
+        if entry.node == node:
+            index = namespaces.index(node, entry.interface)
+            socket.neigh(
+                "replace", ifindex=index, dst=entry.address, lladdr=entry.mac, state=_PERMANENT
+            )

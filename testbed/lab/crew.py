@@ -1,0 +1,153 @@
+"""The agents of a run: started by one zygote, watched, ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from testbed.contract.plan import Plan
+from testbed.contract.progress import Mark
+from testbed.contract.role import Role
+from testbed.errors import AgentError, LabError
+from testbed.lab.ledger import Ledger
+
+_STOP_S = 10.0
+
+
+class Crew:
+    """All agents of a plan. Use as a context manager: leaving it ends every agent."""
+
+    def __init__(
+        self, plan: Plan, run: Path, namespaces: Mapping[str, str], ledger: Ledger
+    ) -> None:
+        self._plan = plan
+        self._run = run
+        self._clients = {a.node for a in plan.agents if a.role is Role.CLIENT}
+        self._waiting = {agent.node for agent in plan.agents}
+        self._ended: dict[str, int] = {}
+        self._stopping = False
+        self._buffer = b""
+        places = []
+        folder = run / "agents"
+        folder.mkdir(exist_ok=True)
+        for agent in plan.agents:
+            config = folder / f"{agent.node}.json"
+            config.write_text(agent.model_dump_json(indent=1), encoding="utf-8")
+            places.append(
+                {
+                    "config": str(config),
+                    "namespace": namespaces[agent.node],
+                    "log": str(run / "logs" / f"{agent.node}.log"),
+                }
+            )
+        listing = folder / "placements.json"
+        listing.write_text(json.dumps(places), encoding="utf-8")
+        ledger.acquire("process", "zygote and agents", self._end)
+        self._zygote = subprocess.Popen(
+            [sys.executable, "-B", "-m", "testbed_agents.zygote", str(listing)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=(run / "logs" / "zygote.log").open("ab"),
+            bufsize=0,
+        )
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def wait_ready(self, mark: Mark) -> None:
+        """Returns when every agent waits at the barrier.
+
+        Raises:
+            AgentError: an agent died first, or the barrier's time came.
+        """
+        while self._waiting:
+            if time.time_ns() >= self._plan.guest.barrier_ns:
+                raise AgentError(
+                    "start the agents", ", ".join(sorted(self._waiting)),
+                    "not ready when the barrier's time came",
+                )  # fmt: skip
+            self.watch(until_ns=self._plan.guest.barrier_ns)
+            mark.touch(time.time_ns())
+
+    def watch(self, until_ns: int) -> None:
+        """Handles what agents report, until something came or the time is reached.
+
+        Raises:
+            AgentError: an agent ended with a failure, or before it was told to.
+        """
+        pipe = self._zygote.stdout
+        if pipe is None:
+            raise LabError("watch the agents", "zygote", "it has no pipe")
+        left = max(0, until_ns - time.time_ns()) / 1e9
+        ready, _, _ = select.select([pipe], [], [], left)
+        if not ready:
+            return
+        data = os.read(pipe.fileno(), 65_536)
+        if not data:
+            raise AgentError(
+                "watch the agents", "zygote", f"it ended ({self._zygote.wait()})",
+                "see logs/zygote.log",
+            )  # fmt: skip
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._note(json.loads(line))
+
+    def _note(self, line: dict[str, object]) -> None:
+        if "ready" in line:
+            self._waiting.discard(str(line["ready"]))
+            return
+        node, status = str(line["exit"]), int(str(line["status"]))
+        self._ended[node] = status
+        if status != 0 or (not self._stopping and node not in self._clients):
+            raise AgentError(
+                "run an agent", node, f"it ended with status {status} before it was told to",
+                f"see logs/{node}.log",
+            )  # fmt: skip
+
+    def clients_ended(self) -> bool:
+        """Whether every client has ended by itself."""
+        return self._clients <= self._ended.keys()
+
+    def stop(self) -> None:
+        """Asks every agent to end and waits for it.
+
+        Raises:
+            AgentError: an agent did not end in time or ended with a failure.
+        """
+        self._stopping = True
+        self._zygote.send_signal(signal.SIGTERM)
+        deadline = time.time_ns() + int(_STOP_S * 1e9)
+        nodes = {agent.node for agent in self._plan.agents}
+        while nodes - self._ended.keys():
+            if time.time_ns() >= deadline:
+                late = sorted(nodes - self._ended.keys())
+                raise AgentError("stop the agents", ", ".join(late), f"alive after {_STOP_S} s")
+            self.watch(until_ns=deadline)
+        self._zygote.wait()
+
+    def _end(self) -> None:
+        if self._zygote.poll() is None:
+            self._zygote.send_signal(signal.SIGTERM)
+            try:
+                self._zygote.wait(timeout=_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._zygote.kill()
+                self._zygote.wait()
+        if self._zygote.stdout is not None:
+            self._zygote.stdout.close()

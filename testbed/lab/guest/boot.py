@@ -1,0 +1,273 @@
+"""Boots one guest, watches it, and brings back how it ended (host side).
+
+Needs no root. The guest runs on a read-only host root; only the run folder is
+writable. All that can differ between two machines or two clones is fixed here: paths,
+environment, entropy, start date, address layout, CPU-dependent code paths.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.contract.progress import FOLDER
+from testbed.errors import HostError, LabError
+from testbed.lab.guest.core import reserved_core
+from testbed.lab.guest.progress import Progress, read_progress
+from testbed.lab.guest.snapshot import GUEST_SOURCE, snapshot
+
+_DISK_RESERVE = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A built lab kernel and its seeded entropy library."""
+
+    linux: Path
+    entropy: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What to run in the guest. ``program`` follows the venv's Python (fixed paths only)."""
+
+    run_folder: Path
+    program: tuple[str, ...]
+    memory_bytes: int
+    entropy_seed: int
+    start_ns: int
+    stuck_after_s: float = 120.0
+    environment: Mapping[str, str] | None = None
+    weights: Path | None = None
+    """Folder of model weights, seen at /mnt/weights, read-only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the program inside ended; ``virtual_s`` is from the last progress mark."""
+
+    status: int
+    wall_s: float
+    virtual_s: float
+
+
+def cpu_capability() -> str:
+    """The instruction set that numeric code is pinned to: avx2 where there is one."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+        return "avx2" if any("avx2" in line.split() for line in file if "flags" in line) else "default"
+
+
+def guest_environment() -> dict[str, str]:
+    """The whole environment inside the guest; nothing of the caller's leaks in."""
+    capability = cpu_capability()
+    return {
+        "PATH": "/mnt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/tmp",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "PYTHONPATH": GUEST_SOURCE,
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "ATEN_CPU_CAPABILITY": capability,
+        "ONEDNN_MAX_CPU_ISA": "AVX2" if capability == "avx2" else "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2" if capability == "avx2" else "SSE4_2",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def _memory_folder(need: int) -> str:
+    """Where the guest's memory file lies: a memory file system if it is large enough."""
+    for folder in ("/dev/shm", tempfile.gettempdir()):
+        try:
+            free = shutil.disk_usage(folder).free
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK) and free >= need:
+            return folder
+    return tempfile.gettempdir()
+
+
+def _kernel_argv(kernel: Kernel, orders: Orders, staging: Path) -> list[str]:
+    python = os.path.realpath(sys.executable)
+    for path in (python, str(staging)):
+        if any(c.isspace() or c in ",\"'" for c in path):
+            raise HostError(
+                "boot the lab guest", path, "a kernel command line cannot carry this path",
+                "set TMPDIR to a folder without spaces, commas and quotes",
+            )
+    return [
+        str(kernel.linux),
+        "time-travel=inf-cpu",
+        f"time-travel-start={orders.start_ns}",
+        f"mem={orders.memory_bytes // (1024 * 1024)}M",
+        "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        f"init={python}",
+        "con=null", "con0=null,fd:1",
+        f"uml_dir={staging}/", "umid=guest",
+        "quiet", "random.trust_cpu=off",
+        "--", "-I", "-S", "-B", f"{staging}/init.py",
+    ]  # fmt: skip
+
+
+def _prepare(orders: Orders, staging: Path, code: Path) -> None:
+    """Writes the guest's first program and its configuration into the staging folder."""
+    shutil.copyfile(Path(__file__).with_name("init.py"), staging / "init.py")
+    environment = guest_environment()
+    environment.update(orders.environment or {})
+    mounts = [
+        [str(orders.run_folder.resolve()), "run", "rw"],
+        [str(Path(sys.prefix).resolve()), "venv", "ro"],
+        [str(code), "src", "ro"],
+    ]
+    if orders.weights is not None:
+        mounts.append([str(orders.weights.resolve()), "weights", "ro"])
+    config = {
+        "mounts": mounts,
+        "argv": ["/mnt/venv/bin/python3", "-B", *orders.program],
+        "environment": environment,
+    }
+    (staging / "init.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def boot(
+    kernel: Kernel,
+    orders: Orders,
+    cache: Path,
+    watch: Callable[[Progress, float], None] | None = None,
+) -> Outcome:
+    """Runs the program in a guest and waits for its end.
+
+    Args:
+        watch: called about five times a second with progress and wall seconds.
+
+    Raises:
+        HostError: the guest could not start, or the disk is full.
+        LabError: the guest died, or it is stuck: no virtual progress and no
+            progress mark for ``stuck_after_s`` wall seconds.
+    """
+    logs = orders.run_folder / "logs"
+    (orders.run_folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    code = snapshot(cache / "code")
+    staging = Path(tempfile.mkdtemp(prefix="testbed-guest-"))
+    started = time.monotonic()
+    try:
+        _prepare(orders, staging, code)
+        with reserved_core(cache / "cores") as core:
+            message = {
+                "argv": _kernel_argv(kernel, orders, staging),
+                "environment": {
+                    "HOME": str(staging),
+                    "TMPDIR": _memory_folder(orders.memory_bytes),
+                    "LD_BIND_NOW": "1",
+                    "LD_PRELOAD": str(kernel.entropy),
+                    "LAB_ENTROPY_SEED": str(orders.entropy_seed),
+                },
+                "cpu": core,
+                "console": str(logs / "console.log"),
+                "staging": str(staging),
+            }
+            warden = subprocess.Popen(
+                [
+                    sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("warden.py")),
+                    str(staging),  # read by people who look at ps
+                ],  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            try:
+                code_of_guest = _watch(warden, message, orders, started, watch)
+            finally:
+                if warden.stdin is not None:
+                    warden.stdin.close()
+                warden.wait()
+                if warden.stdout is not None:
+                    warden.stdout.close()
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return _outcome(orders, code_of_guest, time.monotonic() - started)
+
+
+def _watch(
+    warden: subprocess.Popen[bytes],
+    message: dict[str, object],
+    orders: Orders,
+    started: float,
+    watch: Callable[[Progress, float], None] | None,
+) -> int | None:
+    """Waits for the guest's end; raises when it is stuck or the disk is full."""
+    if warden.stdin is None or warden.stdout is None:
+        raise HostError("boot the lab guest", "warden", "it has no pipes")
+    warden.stdin.write((json.dumps(message) + "\n").encode())
+    warden.stdin.flush()
+    last = Progress(-1, "", -1)
+    moved = time.monotonic()
+    while True:
+        ready, _, _ = select.select([warden.stdout], [], [], 0.2)
+        if ready:
+            line = warden.stdout.readline()
+            return json.loads(line)["status"] if line else None
+        now = time.monotonic()
+        progress = read_progress(orders.run_folder)
+        if (progress.virtual_ns, progress.marks) != (last.virtual_ns, last.marks):
+            last, moved = progress, now
+        if watch is not None:
+            watch(progress, now - started)
+        if now - moved > orders.stuck_after_s:
+            raise LabError(
+                "run the lab guest", str(orders.run_folder),
+                f"stuck: neither the virtual clock nor any process moved for "
+                f"{orders.stuck_after_s:.0f} s wall (virtual time {last.virtual_ns / 1e9:.3f} s); "
+                f"the last process that ran is {progress.last!r}",
+                "a program that spins without system calls stops the virtual clock; "
+                "see logs/guest.log, or raise stuck_after if the machine is very slow",
+            )  # fmt: skip
+        if shutil.disk_usage(orders.run_folder).free < _DISK_RESERVE:
+            raise HostError(
+                "run the lab guest", str(orders.run_folder), "the disk is full",
+                "free some space, or choose another folder with --out",
+            )  # fmt: skip
+
+
+def tail(path: Path, lines: int = 12) -> str:
+    """Last lines of a log, for an error message."""
+    if not path.is_file():
+        return "(no log)"
+    text = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return "\n".join(f"    {line}" for line in text[-lines:]) or "(empty log)"
+
+
+def _outcome(orders: Orders, guest: int | None, wall_s: float) -> Outcome:
+    logs = orders.run_folder / "logs"
+    status_file = logs / "guest.status"
+    progress = read_progress(orders.run_folder)
+    if not status_file.is_file():
+        console = tail(logs / "console.log")
+        cause = f"the guest died (kernel exit {guest}) before its program ended; console:\n{console}"
+        remedy = "see logs/console.log and logs/guest.log in the run folder"
+        if "ran out of memory" in console or "map_count" in console:
+            cause = f"the guest ran out of host memory mappings; console:\n{console}"
+            remedy = "as root: sysctl -w vm.max_map_count=16777216"
+        raise LabError("run the lab guest", str(orders.run_folder), cause, remedy)
+    text = status_file.read_text(encoding="ascii", errors="replace").strip()
+    status_file.unlink()
+    if not text.lstrip("-").isdigit():
+        raise LabError("start the lab guest", str(orders.run_folder), text, "run: testbed doctor")
+    virtual_ns = max(0, progress.virtual_ns - orders.start_ns)
+    return Outcome(int(text), wall_s, virtual_ns / 1e9)

@@ -1,0 +1,123 @@
+"""Runs inside the guest: builds the plan's network, lets the agents work, takes everything down.
+
+The only program the guest starts. Reads ``/mnt/run/plan.json``; writes events, logs,
+``ledger.jsonl``, ``fidelity.json`` and, when it fails, ``failure.json`` for the host to raise.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from testbed.contract.plan import Plan
+from testbed.contract.progress import FOLDER, Mark
+from testbed.errors import ExitStatus, FidelityError, LabError, TestbedError
+from testbed.lab.crew import Crew
+from testbed.lab.ledger import Ledger
+from testbed.lab.mininet.lab import MininetLab
+from testbed.lab.namespace import Namespaces
+from testbed.lab.sampler import Sampler
+from testbed.lab.wires import Wires
+
+_SAMPLE_NS = 100_000_000
+_LIMITS = (
+    ("net.core.rmem_max", "1073741824"),
+    ("net.core.wmem_max", "1073741824"),
+    ("net.core.netdev_max_backlog", "1000000"),
+)
+"""Limits of the guest's kernel that hold for every namespace; they only allow, never set."""
+
+
+def run_plan(run: Path) -> None:
+    """The life of one run inside the guest.
+
+    Raises:
+        FidelityError: what the kernel holds is not what the plan asked for.
+        LabError: building failed, an agent died, or the barrier was missed.
+    """
+    plan = Plan.model_validate_json((run / "plan.json").read_text(encoding="utf-8"))
+    mark = Mark(run / FOLDER, "lab")
+    mark.touch(time.time_ns())
+    Namespaces({"guest": "/proc/self/ns/net"}).write_sysctls("guest", _LIMITS)
+    ledger = Ledger(run / "ledger.jsonl")
+    try:
+        with (
+            MininetLab(plan.network, ledger) as lab,
+            Wires(plan.network, lab.paths()) as wires,
+        ):
+            mark.touch(time.time_ns())
+            wires.apply()
+            rows = wires.read_back()
+            _write_fidelity(run, [json.loads(row.model_dump_json()) for row in rows])
+            wrong = [row for row in rows if not row.ok]
+            if wrong:
+                raise FidelityError(
+                    "build the links", wrong[0].link,
+                    f"{len(wrong)} of {len(rows)} fields differ after read-back, first: {wrong[0]}",
+                )  # fmt: skip
+            mark.touch(time.time_ns())
+            _let_work(plan, run, lab, wires, ledger, mark)
+    finally:
+        ledger.close()
+
+
+def _let_work(
+    plan: Plan, run: Path, lab: MininetLab, wires: Wires, ledger: Ledger, mark: Mark
+) -> None:
+    """Starts the agents and samples the links until every client has ended."""
+    barrier = plan.guest.barrier_ns
+    with Crew(plan, run, lab.paths(), ledger) as crew:
+        crew.wait_ready(mark)
+        if time.time_ns() >= barrier:
+            raise LabError(
+                "pass the barrier", plan.scenario,
+                f"the agents were ready {(time.time_ns() - barrier) / 1e9:.3f} s after it",
+            )  # fmt: skip
+        with Sampler(wires, run / "events" / "lab.jsonl", barrier) as sampler:
+            tick = barrier
+            deadline = barrier + plan.agents[0].window.deadline_ns + 5_000_000_000
+            while not crew.clients_ended():
+                crew.watch(until_ns=tick)
+                if time.time_ns() >= tick:
+                    sampler.sample(tick - barrier)
+                    tick += _SAMPLE_NS
+                    mark.touch(time.time_ns())
+                if tick > deadline:
+                    raise LabError("end the run", plan.scenario, "a client outlived its deadline")
+            sampler.sample(time.time_ns() - barrier)
+        crew.stop()
+
+
+def _write_fidelity(run: Path, rows: list[object]) -> None:
+    (run / "fidelity.json").write_text(json.dumps({"rows": rows}, indent=1), encoding="utf-8")
+
+
+def main(folder: str) -> int:
+    """Returns the exit status for the host; 0 means that the run took place."""
+    run = Path(folder)
+    try:
+        run_plan(run)
+    except TestbedError as error:
+        failure = {
+            "kind": type(error).__name__, "attempt": error.attempt, "subject": error.subject,
+            "cause": error.cause, "remedy": error.remedy,
+        }  # fmt: skip
+        (run / "failure.json").write_text(json.dumps(failure), encoding="utf-8")
+        traceback.print_exc()
+        return int(error.exit_status)
+    except Exception as error:
+        failure = {
+            "kind": "LabError", "attempt": "run the lab", "subject": folder,
+            "cause": f"{type(error).__name__}: {error}", "remedy": "see logs/guest.log",
+        }  # fmt: skip
+        (run / "failure.json").write_text(json.dumps(failure), encoding="utf-8")
+        traceback.print_exc()
+        return int(ExitStatus.INVALID)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

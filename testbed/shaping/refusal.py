@@ -1,0 +1,99 @@
+"""What a link cannot be: requests that are refused before anything is built, with the reason."""
+
+from __future__ import annotations
+
+from testbed.contract.link import Distribution, FourState, Jitter, LinkSpec
+from testbed.errors import PlanError
+from testbed.shaping.distribution import SCALE, table_of
+
+ETHERNET_HEADER = 14
+LONGEST_SPREAD_NS = 2**31 - 1
+"""netem caps larger jitter in silence (sch_netem.c: netem_change)."""
+SLOWEST_BPS = 8_000
+
+
+def refuse_unphysical(spec: LinkSpec, subject: str) -> None:
+    """Raise PlanError for the first thing that is wrong with ``spec``."""
+    for cause, remedy in _causes(spec):
+        raise PlanError("shape", subject, cause, remedy)
+
+
+def _causes(spec: LinkSpec) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if spec.rate_bps % 8 or 0 < spec.rate_bps < SLOWEST_BPS:
+        found.append(
+            (
+                f"a rate of {spec.rate_bps} bit/s: the kernel counts whole bytes per second",
+                f"give a multiple of 8 bit/s, at least {SLOWEST_BPS}",
+            )
+        )
+    if spec.rate_bps and spec.buffer_bytes < spec.superframe_bytes + ETHERNET_HEADER:
+        found.append(
+            (
+                f"a buffer of {spec.buffer_bytes} bytes never admits a frame of "
+                f"{spec.superframe_bytes + ETHERNET_HEADER}",
+                "enlarge the buffer or lower superframe_bytes",
+            )
+        )
+    if spec.superframe_bytes > spec.mtu:
+        found.extend(
+            (
+                f"{what} acts per packet, but superframes of {spec.superframe_bytes} bytes "
+                f"carry several frames of {spec.mtu}",
+                "set superframe_bytes to the MTU (segmentation: frame)",
+            )
+            for what in _per_packet(spec)
+        )
+    if spec.jitter is not None:
+        found.extend(_jitter_causes(spec.jitter, spec))
+    if spec.slot is not None and spec.slot.min_ns > spec.slot.max_ns:
+        found.append(("slot: min exceeds max", "swap them"))
+    if spec.ecn and spec.loss is None:
+        found.append(("ecn marks what loss would drop, and there is no loss", "add loss"))
+    if isinstance(spec.loss, FourState):
+        found.extend(_four_state_causes(spec.loss))
+    return found
+
+
+def _per_packet(spec: LinkSpec) -> list[str]:
+    wanted = (
+        ("loss", spec.loss is not None),
+        ("duplication", spec.duplicate > 0),
+        ("corruption", spec.corrupt > 0),
+        ("reordering jitter", spec.jitter is not None and spec.jitter.reorder),
+        ("slotting", spec.slot is not None),
+    )
+    return [name for name, on in wanted if on]
+
+
+def _jitter_causes(jitter: Jitter, spec: LinkSpec) -> list[tuple[str, str]]:
+    if jitter.spread_ns > spec.delay_ns:
+        return [
+            (
+                f"jitter of {jitter.spread_ns} ns exceeds the delay of {spec.delay_ns} ns",
+                "a packet cannot arrive before it was sent: lower the jitter",
+            )
+        ]
+    if jitter.spread_ns > LONGEST_SPREAD_NS:
+        return [("jitter over 2.147 s does not fit the kernel's field", "lower the jitter")]
+    lowest = -min(table_of(jitter.distribution), default=-SCALE) / SCALE
+    if lowest * jitter.spread_ns > spec.delay_ns:
+        return [
+            (
+                f"{jitter.distribution.value} jitter reaches {lowest:.2f} x {jitter.spread_ns} ns "
+                f"below the mean, more than the delay of {spec.delay_ns} ns: the "
+                "distribution would be cut at zero",
+                f"lower the jitter below {int(spec.delay_ns / lowest)} ns"
+                + ("" if jitter.distribution is Distribution.UNIFORM else " or use uniform"),
+            )
+        ]
+    return []
+
+
+def _four_state_causes(loss: FourState) -> list[tuple[str, str]]:
+    pairs = (("p13 + p14", loss.p13 + loss.p14), ("p31 + p32", loss.p31 + loss.p32))
+    return [
+        (f"{name} is {total:g}, but shares out of one state add up to at most 1", "lower them")
+        for name, total in pairs
+        if total > 1
+    ]

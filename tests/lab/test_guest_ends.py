@@ -1,0 +1,106 @@
+"""A guest ends cleanly whatever happens to it or to its orchestrator."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import LabError
+from testbed.lab.guest.boot import Kernel, Orders, boot
+from testbed.lab.guest.kernel.cache import cache_root, kernel_path
+from tests.lab.conftest import environment, guests
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("staging")]
+
+START_NS = 1_767_225_600 * 10**9
+SPIN = "while True: pass"
+
+
+def orders(run: Path, code: str, stuck_after_s: float = 60.0) -> Orders:
+    (run / "logs").mkdir(parents=True)
+    return Orders(run, ("-c", code), 512 << 20, 1, START_NS, stuck_after_s)
+
+
+def kernel() -> Kernel:
+    linux = kernel_path()
+    assert linux is not None
+    return Kernel(linux, linux.with_name("entropy.so"))
+
+
+def test_exit_status_and_files_come_back(tmp_path: Path) -> None:
+    code = "open('/mnt/run/made', 'w').write('yes'); raise SystemExit(7)"
+    outcome = boot(kernel(), orders(tmp_path / "run", code), cache_root())
+    assert outcome.status == 7
+    assert (tmp_path / "run" / "made").read_text() == "yes"
+
+
+@pytest.mark.parametrize("path", ["/etc/made", "/mnt/src/made", "/mnt/venv/made", "/root/made"])
+def test_only_the_run_folder_is_writable(tmp_path: Path, path: str) -> None:
+    code = f"open({path!r}, 'w')"
+    outcome = boot(kernel(), orders(tmp_path / "run", code), cache_root())
+    assert outcome.status == 1
+    assert "Error" in (tmp_path / "run" / "logs" / "guest.log").read_text()
+    assert not Path(path).exists()
+
+
+def test_clock_starts_at_the_given_date_and_jumps(tmp_path: Path) -> None:
+    code = (
+        "import time; t = time.time_ns(); time.sleep(86400); "
+        "open('/mnt/run/times', 'w').write(f'{t} {time.time_ns()}')"
+    )
+    outcome = boot(kernel(), orders(tmp_path / "run", code), cache_root())
+    before, after = map(int, (tmp_path / "run" / "times").read_text().split())
+    assert 0 <= before - START_NS < 10**9
+    assert 0 <= after - before - 86_400 * 10**9 < 10**8
+    assert outcome.wall_s < 60
+
+
+def test_a_spinning_program_is_reported_stuck(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="stuck"):
+        boot(kernel(), orders(tmp_path / "run", SPIN, stuck_after_s=3.0), cache_root())
+
+
+def test_a_dead_guest_is_reported(tmp_path: Path) -> None:
+    code = "import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)"
+    with pytest.raises(LabError, match="died"):
+        boot(kernel(), orders(tmp_path / "run", code), cache_root())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_guest_dies_with_its_orchestrator(
+    tmp_path: Path, staging: Path, number: signal.Signals
+) -> None:
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.lab.test_guest_ends import boot, cache_root, kernel, orders, SPIN\n"
+        f"boot(kernel(), orders(Path({str(tmp_path / 'run')!r}), SPIN), cache_root(),"
+        " lambda progress, wall: (print(wall, flush=True)))\n"
+    )
+    orchestrator = subprocess.Popen(
+        [sys.executable, "-c", script], env=environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    try:
+        assert orchestrator.stdout is not None
+        orchestrator.stdout.readline()  # the watcher runs, so the guest was started
+        started = guests(staging)
+        assert started
+        os.kill(orchestrator.pid, number)
+        orchestrator.wait(timeout=10)
+        deadline = time.monotonic() + 5.0
+        while guests(staging) and time.monotonic() < deadline:
+            select.select([], [], [], 0.05)
+        assert not guests(staging)
+    finally:
+        orchestrator.kill()
+        orchestrator.wait()
+        if orchestrator.stdout is not None:
+            orchestrator.stdout.close()
