@@ -1,0 +1,1 @@
+"""The load generator: sends requests, sees each answer position once and in order."""

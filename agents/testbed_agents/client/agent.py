@@ -1,0 +1,167 @@
+"""The client: offers the workload, records what a user would see.
+
+Open loop: request k leaves at its own time whatever happens to the others.
+Closed loop: ``closed_loop`` users each send the next request when their last one
+ended. Every request ends exactly once, as done or as failed with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from testbed.contract.agent import Request
+from testbed.contract.event import Kind
+from testbed.errors import AgentError
+from testbed_agents.control.message import Failed, Submit, Tokens
+from testbed_agents.runtime import Runtime
+
+
+class Answers:
+    """State of all requests: the answer so far, and who waits for its end. Pure."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[int, list[int]] = {}
+        self._ended: dict[int, asyncio.Event] = {}
+
+    def open(self, req: int) -> asyncio.Event:
+        """A request was sent."""
+        if req in self._ended:
+            raise AgentError("send a request", str(req), "it was sent already")
+        self.tokens[req] = []
+        self._ended[req] = asyncio.Event()
+        return self._ended[req]
+
+    def is_open(self, req: int) -> bool:
+        """Whether the request was sent and has not ended."""
+        return req in self._ended and not self._ended[req].is_set()
+
+    def unfinished(self) -> list[int]:
+        """Requests that have not ended, in order."""
+        return sorted(req for req, event in self._ended.items() if not event.is_set())
+
+    def accept(self, req: int, position: int, token: int) -> str | None:
+        """Takes a token; returns why it is wrong, or None when it is the next one."""
+        if not self.is_open(req):
+            return "token-after-end"
+        if position != len(self.tokens[req]):
+            return "token-out-of-order"
+        self.tokens[req].append(token)
+        return None
+
+    def end(self, req: int) -> None:
+        """The request is over."""
+        self._ended[req].set()
+
+
+def read_workload(path: Path) -> Iterator[Request]:
+    """Requests in file order, read line by line."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            yield Request.model_validate(json.loads(line))
+
+
+async def client_main(runtime: Runtime) -> None:
+    """Runs until every request ended or the deadline passed."""
+    config, clock = runtime.config, runtime.clock
+    if config.workload is None:
+        raise AgentError("start the client", config.node, "its config names no workload")
+    requests = list(read_workload(Path(config.workload)))
+    answers = Answers()
+    await runtime.barrier()
+    for name in sorted({request.prefill for request in requests}):
+        runtime.mailbox.connect(name)
+    listener = asyncio.create_task(_listen(runtime, answers))
+    offer = (
+        _open_loop(runtime, answers, requests)
+        if config.closed_loop is None
+        else _closed_loop(runtime, answers, requests, config.closed_loop)
+    )
+    offering = asyncio.create_task(offer)
+    deadline = asyncio.create_task(clock.until(config.window.deadline_ns))
+    stopped = asyncio.create_task(runtime.stop.wait())
+    await asyncio.wait(
+        (offering, deadline, listener, stopped), return_when=asyncio.FIRST_COMPLETED
+    )
+    for task in (offering, deadline, listener, stopped):
+        if task.done():
+            task.result()  # a failure propagates
+        task.cancel()
+    for req in answers.unfinished():
+        _fail(runtime, answers, req, "deadline")
+
+
+def _submit(runtime: Runtime, answers: Answers, request: Request) -> asyncio.Event:
+    ended = answers.open(request.id)
+    runtime.events.emit(
+        Kind.REQUEST_SENT, request.wire_bytes, req=request.id, input_tokens=request.input_tokens,
+        hit_tokens=request.hit_tokens, output_tokens=request.output_tokens,
+    )  # fmt: skip
+    runtime.mailbox.send(
+        request.prefill,
+        Submit(
+            request.id, request.input_tokens, request.hit_tokens, request.output_tokens,
+            request.blocks, request.wire_bytes, request.decode, runtime.config.node,
+        ),
+    )  # fmt: skip
+    runtime.progress()
+    return ended
+
+
+async def _open_loop(runtime: Runtime, answers: Answers, requests: Iterable[Request]) -> None:
+    ends = []
+    for request in requests:
+        await runtime.clock.until(request.at_ns)
+        ends.append(_submit(runtime, answers, request))
+    for ended in ends:
+        await ended.wait()
+
+
+async def _closed_loop(
+    runtime: Runtime, answers: Answers, requests: Iterable[Request], users: int
+) -> None:
+    rest = iter(requests)
+
+    async def user() -> None:
+        for request in rest:
+            if runtime.clock.now_ns() >= runtime.config.window.end_ns:
+                return
+            await _submit(runtime, answers, request).wait()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(users):
+            group.create_task(user())
+
+
+async def _listen(runtime: Runtime, answers: Answers) -> None:
+    while True:
+        sender, message = await runtime.mailbox.receive()
+        match message:
+            case Tokens():
+                _take(runtime, answers, sender, message)
+            case Failed(req, reason):
+                if answers.is_open(req):
+                    _fail(runtime, answers, req, reason)
+            case _:
+                raise AgentError("obey a control message", sender, type(message).__name__)
+
+
+def _take(runtime: Runtime, answers: Answers, sender: str, message: Tokens) -> None:
+    rows = zip(message.reqs, message.positions, message.tokens, message.last, strict=True)
+    for req, position, token, last in rows:
+        wrong = answers.accept(req, position, token)
+        if wrong is not None:
+            if answers.is_open(req):
+                _fail(runtime, answers, req, wrong)
+            continue
+        runtime.events.emit(Kind.TOKEN, 0, req=req, pos=position, token=token, source=sender)
+        if last:
+            runtime.events.emit(Kind.REQUEST_DONE, 0, req=req, tokens=answers.tokens[req])
+            answers.end(req)
+
+
+def _fail(runtime: Runtime, answers: Answers, req: int, reason: str) -> None:
+    runtime.events.emit(Kind.REQUEST_FAILED, 0, req=req, reason=reason)
+    answers.end(req)

@@ -1,0 +1,1 @@
+"""Control between agents: small versioned messages over ZeroMQ. Never KV, never pickle."""

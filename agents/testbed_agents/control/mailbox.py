@@ -1,0 +1,75 @@
+"""One mailbox an agent: a bound PULL socket, and a PUSH socket to each peer.
+
+ZeroMQ keeps order per pair and reconnects by itself; bounds are ours. Addresses
+are numeric and private to the lab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import zmq
+import zmq.asyncio
+
+from testbed.contract.agent import Peer
+from testbed.errors import AgentError
+from testbed_agents.control.message import MESSAGE_MAX, Message, decode, encode
+
+_QUEUE_MAX = 100_000
+"""Messages that may wait for one peer before sending is an error."""
+
+
+class Mailbox:
+    """Receives from anybody, sends to known peers. Close it, or use it as a context manager."""
+
+    def __init__(self, name: str, address: str, port: int, peers: Iterable[Peer]) -> None:
+        self._name = name
+        self._context = zmq.asyncio.Context(io_threads=1)
+        self._plain: zmq.Context[zmq.Socket[bytes]] = zmq.Context.shadow(self._context.underlying)
+        self._inbox = self._context.socket(zmq.PULL)
+        self._inbox.setsockopt(zmq.MAXMSGSIZE, MESSAGE_MAX)
+        self._inbox.setsockopt(zmq.RCVHWM, _QUEUE_MAX)
+        self._inbox.setsockopt(zmq.LINGER, 0)
+        self._inbox.bind(f"tcp://{address}:{port}")
+        self._peers = {peer.name: peer for peer in peers}
+        self._outboxes: dict[str, zmq.Socket[bytes]] = {}
+
+    def __enter__(self) -> Mailbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def connect(self, name: str) -> None:
+        """Opens the connection to a peer ahead of the first message."""
+        if name in self._outboxes:
+            return
+        peer = self._peers.get(name)
+        if peer is None:
+            raise AgentError("send a control message", name, "no such peer in this agent's config")
+        outbox: zmq.Socket[bytes] = self._plain.socket(zmq.PUSH)
+        outbox.setsockopt(zmq.SNDHWM, _QUEUE_MAX)
+        outbox.setsockopt(zmq.LINGER, 1_000)
+        outbox.connect(f"tcp://{peer.address}:{peer.control_port}")
+        self._outboxes[name] = outbox
+
+    def send(self, name: str, message: Message) -> None:
+        """Hands a message over without waiting; raises AgentError when the peer's queue is full."""
+        self.connect(name)
+        try:
+            self._outboxes[name].send(encode(self._name, message), zmq.NOBLOCK)
+        except zmq.Again as error:
+            raise AgentError(
+                "send a control message", name, f"{_QUEUE_MAX} messages wait for it already"
+            ) from error
+
+    async def receive(self) -> tuple[str, Message]:
+        """(sender, message) in arrival order; raises ProtocolError on nonsense."""
+        return decode(await self._inbox.recv())
+
+    def close(self) -> None:
+        """Closes every socket; unsent messages get one second."""
+        for outbox in self._outboxes.values():
+            outbox.close()
+        self._inbox.close()
+        self._context.term()

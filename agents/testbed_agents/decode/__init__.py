@@ -1,0 +1,1 @@
+"""The main decode instance: receives the KV cache and answers."""

@@ -1,0 +1,248 @@
+"""The engine: one packed forward pass of a Llama over sequences of any lengths.
+
+All tokens of a batch go through the linear layers together, ``[tokens, hidden]``;
+attention runs sequence by sequence over that sequence's own KV rows, so there is no
+padding, no mask between sequences, and no copy of a shared prefix that outlives a layer.
+
+Keys are kept *before* rotation and turned by the row they lie in when they are read.
+Kept after rotation, as most engines do, attention would not notice rows in the wrong
+order, and a block applied at the wrong place would leave every token as it was.
+Pure of I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import torch
+from torch.nn import functional
+
+from testbed.errors import AgentError
+from testbed_agents.model.kv import Kv
+from testbed_agents.model.layout import KvLayout
+from testbed_agents.model.protocol import Choice, Step
+from testbed_agents.model.rope import RopeTable, rotate
+from testbed_agents.model.sampling import choose, gumbel_rows
+from testbed_agents.model.weights import LayerWeights, Weights
+
+SCORES_MAX = 1 << 21
+"""Attention scores per head held at once; bounds the memory of long prompts."""
+
+
+class Engine:
+    """See ``protocol.Model``.
+
+    Args:
+        weights: all tensors; kept, not copied.
+        seed: seed of the sampling noise.
+        sampling: ``greedy``, or ``seeded`` by Gumbel noise per position.
+    """
+
+    def __init__(self, weights: Weights, seed: int, sampling: Literal["greedy", "seeded"]) -> None:
+        self._weights = weights
+        self._seed = seed
+        self._sampling = sampling
+        self._rope = RopeTable(weights.shape)
+        self._progress: Callable[[], None] | None = None
+
+    def watch(self, progress: Callable[[], None] | None) -> None:
+        """Call ``progress`` after every layer from now on: for models whose passes take long."""
+        self._progress = progress
+
+    @property
+    def layout(self) -> KvLayout:
+        """Where numbers lie in a row of KV."""
+        return self._weights.shape.layout
+
+    @property
+    def weights(self) -> Weights:
+        """The tensors, for the yardstick in ``llama``."""
+        return self._weights
+
+    @torch.inference_mode()
+    def prefill(self, tokens: Sequence[int], past: Kv | None = None) -> Kv:
+        """KV of ``tokens`` alone, computed behind ``past``, which stays as it is."""
+        behind = Kv(self.layout) if past is None else past
+        if not tokens:
+            return Kv(self.layout)
+        rows, _ = self._forward([(behind, tokens)], with_output=False)
+        return Kv(self.layout, (rows,))
+
+    @torch.inference_mode()
+    def decode(self, batch: Sequence[Step[Kv]]) -> tuple[Choice, ...]:
+        """One pass for all steps; the choice after each step's last token.
+
+        Raises:
+            AgentError: a step has no token, or two steps grow one sequence.
+        """
+        if not batch:
+            return ()
+        hidden = self._advance(batch)
+        ends: list[int] = []
+        end = 0
+        for step in batch:
+            end += len(step.tokens)
+            ends.append(end - 1)
+        keys = [(step.request, step.kv.length) for step in batch]
+        return self._sample(self._logits(hidden[ends]), keys)
+
+    @torch.inference_mode()
+    def extend(self, step: Step[Kv]) -> tuple[Choice, ...]:
+        """One pass over several tokens (extend-decode): the choice after each of them.
+
+        Raises:
+            AgentError: the step has no token.
+        """
+        first = step.kv.length + 1
+        hidden = self._advance([step])
+        keys = [(step.request, first + offset) for offset in range(len(step.tokens))]
+        return self._sample(self._logits(hidden), keys)
+
+    @torch.inference_mode()
+    def score(self, tokens: Sequence[int], past: Kv | None = None) -> torch.Tensor:
+        """Logits after each token, ``[tokens, vocabulary]``; nothing is kept (for tests)."""
+        behind = Kv(self.layout) if past is None else past
+        _, hidden = self._forward([(behind, tokens)], with_output=True)
+        return self._logits(hidden)
+
+    def restore(self, blocks: Iterable[bytes | bytearray | memoryview]) -> Kv:
+        """KV from the bytes of its blocks, bit for bit."""
+        return Kv.from_blocks(self.layout, blocks)
+
+    def _advance(self, batch: Sequence[Step[Kv]]) -> torch.Tensor:
+        """Run a batch and let every sequence keep its new rows; hidden states of all tokens."""
+        if len({id(step.kv) for step in batch}) != len(batch):
+            raise AgentError("decode", "a batch", "two steps grow the same sequence")
+        if not all(step.tokens for step in batch):
+            raise AgentError("decode", "a batch", "a step brings no token")
+        rows, hidden = self._forward([(step.kv, step.tokens) for step in batch], with_output=True)
+        begin = 0
+        for step in batch:
+            end = begin + len(step.tokens)
+            step.kv.append(rows[begin:end])
+            begin = end
+        return hidden
+
+    def _forward(
+        self, work: Sequence[tuple[Kv, Sequence[int]]], with_output: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """New KV rows and hidden states of all tokens; work is (rows so far, new tokens).
+
+        Without output the last layer stops at its keys and values: prefill needs no more.
+        """
+        shape = self._weights.shape
+        tokens: list[int] = []
+        positions: list[int] = []
+        for kv, new in work:
+            tokens.extend(new)
+            positions.extend(range(kv.length, kv.length + len(new)))
+        cos, sin = self._rope.at(positions)
+        spans = [self._rope.first(kv.length + len(new)) for kv, new in work]
+        past = [kv.segments() for kv, _ in work]
+        counts = [len(new) for _, new in work]
+        hidden = self._weights.embedding[torch.tensor(tokens)]
+        rows = torch.empty((len(tokens), *self.layout.row_shape), dtype=hidden.dtype)
+        heads, turned = (
+            shape.num_attention_heads,
+            shape.num_attention_heads + shape.num_key_value_heads,
+        )
+        for index, layer in enumerate(self._weights.layers):
+            normed = functional.rms_norm(
+                hidden, (shape.hidden_size,), layer.input_norm, shape.rms_norm_eps
+            )
+            qkv = functional.linear(normed, layer.qkv).view(len(tokens), -1, shape.head_dim)
+            rows[:, index, 0] = qkv[:, heads:turned]
+            rows[:, index, 1] = qkv[:, turned:]
+            if index + 1 == len(self._weights.layers) and not with_output:
+                break
+            queries = rotate(qkv[:, :heads], cos, sin)
+            seen = self._attend(queries, rows, past, counts, spans, index)
+            hidden = hidden + functional.linear(seen, layer.out)
+            hidden = hidden + self._mlp(hidden, layer)
+            if self._progress is not None:
+                self._progress()
+        return rows, hidden
+
+    def _attend(
+        self,
+        queries: torch.Tensor,
+        rows: torch.Tensor,
+        past: Sequence[tuple[torch.Tensor, ...]],
+        counts: Sequence[int],
+        spans: Sequence[tuple[torch.Tensor, torch.Tensor]],
+        index: int,
+    ) -> torch.Tensor:
+        """Causal grouped-query attention of each sequence: ``[tokens, heads * dim]``."""
+        outputs: list[torch.Tensor] = []
+        begin = 0
+        for segments, count, (cos, sin) in zip(past, counts, spans, strict=True):
+            end = begin + count
+            keys_values = torch.cat(
+                [*(segment[:, index] for segment in segments), rows[begin:end, index]]
+            )
+            keys = rotate(keys_values[:, 0], cos, sin)
+            outputs.append(attention(queries[begin:end], keys, keys_values[:, 1]))
+            begin = end
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+    def _mlp(self, hidden: torch.Tensor, layer: LayerWeights) -> torch.Tensor:
+        """The gated feed-forward part of a layer."""
+        shape = self._weights.shape
+        normed = functional.rms_norm(
+            hidden, (shape.hidden_size,), layer.mlp_norm, shape.rms_norm_eps
+        )
+        gate, up = functional.linear(normed, layer.gate_up).chunk(2, dim=-1)
+        return functional.linear(functional.silu(gate) * up, layer.down)
+
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        shape = self._weights.shape
+        normed = functional.rms_norm(
+            hidden, (shape.hidden_size,), self._weights.norm, shape.rms_norm_eps
+        )
+        return functional.linear(normed, self._weights.head)
+
+    def _sample(self, logits: torch.Tensor, keys: Sequence[tuple[int, int]]) -> tuple[Choice, ...]:
+        """Choices for rows of logits; keys are (request, position of the new token)."""
+        if self._sampling == "greedy":
+            return choose(logits)
+        return choose(logits + gumbel_rows(self._seed, keys, logits.shape[-1]))
+
+
+def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Attention of the last tokens of one sequence over all of it.
+
+    Args:
+        queries: ``[new, heads, dim]``, already rotated.
+        keys: ``[all, kv heads, dim]``; the last ``new`` rows belong to the queries.
+        values: as keys.
+
+    Returns:
+        ``[new, heads * dim]``.
+    """
+    new, total = queries.shape[0], keys.shape[0]
+    step = max(1, SCORES_MAX // total)
+    if new <= step:
+        return _attend_once(queries, keys, values)
+    parts: list[torch.Tensor] = []
+    for begin in range(0, new, step):
+        end = min(new, begin + step)
+        visible = total - new + end
+        parts.append(_attend_once(queries[begin:end], keys[:visible], values[:visible]))
+    return torch.cat(parts)
+
+
+def _attend_once(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """``attention`` with all scores in memory at once."""
+    new, heads, dim = queries.shape
+    total, kv_heads, _ = keys.shape
+    group = heads // kv_heads
+    grouped = queries.view(new, kv_heads, group, dim).permute(1, 2, 0, 3)
+    scores = torch.matmul(
+        grouped.reshape(kv_heads, group * new, dim) * dim**-0.5, keys.permute(1, 2, 0)
+    )
+    if new > 1:
+        future = torch.ones(new, total, dtype=torch.bool).triu(total - new + 1)
+        scores.view(kv_heads, group, new, total).masked_fill_(future, float("-inf"))
+    mixed = torch.matmul(torch.softmax(scores, dim=-1), values.permute(1, 0, 2))
+    return mixed.view(kv_heads, group, new, dim).permute(2, 0, 1, 3).reshape(new, heads * dim)

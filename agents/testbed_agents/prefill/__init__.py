@@ -1,0 +1,1 @@
+"""The prefill instance: computes the KV cache and sends it."""

@@ -1,0 +1,115 @@
+"""What every agent does around its own work: clock, events, barrier, signals, exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.contract.agent import AgentConfig
+from testbed.contract.event import EventLog, Kind
+from testbed.contract.progress import FOLDER, Mark
+from testbed_agents.clock import AgentClock, new_loop
+from testbed_agents.control.mailbox import Mailbox
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The surroundings of one agent; made after entering its namespace."""
+
+    config: AgentConfig
+    clock: AgentClock
+    events: EventLog
+    mailbox: Mailbox
+    mark: Mark
+    stop: asyncio.Event
+    """Set when the lab asks the agent to end (SIGTERM)."""
+    ready: Callable[[], None]
+    """Tells the lab that this agent waits at the barrier."""
+
+    def progress(self) -> None:
+        """Marks progress between layers and steps."""
+        self.mark.touch(self.clock.now_ns() + self.config.barrier_ns)
+
+    async def barrier(self) -> None:
+        """Passes the common barrier; nothing may be connected before it."""
+        self.events.emit(Kind.AGENT_READY, role=self.config.role.value)
+        self.ready()
+        await self.clock.until(0)
+        self.events.emit(Kind.BARRIER)
+        self.events.flush()
+
+
+Main = Callable[[Runtime], Awaitable[None]]
+
+
+def run_agent(
+    config: AgentConfig,
+    main: Main,
+    ready: Callable[[], None],
+    before_start: Callable[[], None] = lambda: None,
+) -> int:
+    """Runs one agent to its end and returns its exit status (0 fine, 1 broke its contract).
+
+    ``before_start`` runs when all files are open and before anything else: the place
+    to give up privileges.
+    """
+    stream = open(config.events, "x", encoding="utf-8")  # noqa: SIM115  # closed below, after fsync
+    mark = Mark(Path(config.events).parent.parent / FOLDER, config.node)
+    before_start()
+    clock = AgentClock(config.barrier_ns)
+    events = EventLog(stream, config.node, clock)
+    status = 1
+    try:
+        loop = new_loop()
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_drive(config, clock, events, mark, main, ready))
+        status = 0
+    except BaseException:
+        traceback.print_exc(file=sys.stderr)
+    finally:
+        events.emit(Kind.AGENT_STOP, status=status)
+        events.flush()
+        os.fsync(stream.fileno())
+        stream.close()
+    return status
+
+
+async def _drive(
+    config: AgentConfig,
+    clock: AgentClock,
+    events: EventLog,
+    mark: Mark,
+    main: Main,
+    ready: Callable[[], None],
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    with Mailbox(config.node, config.address, config.control_port, config.peers) as mailbox:
+        await main(Runtime(config, clock, events, mailbox, mark, stop, ready))
+
+
+async def until_stopped(stop: asyncio.Event, *work: Awaitable[None]) -> None:
+    """Runs ``work`` until the lab says stop; a failure in any of it propagates at once."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_wrap(item)) for item in work]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+
+
+async def _wrap(item: Awaitable[None]) -> None:
+    await item
+
+
+def read_config(path: Path) -> AgentConfig:
+    """The agent's one configuration file."""
+    return AgentConfig.model_validate(json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,27 @@
+"""KV over a pool of persistent TCP connections: frames, padding, acknowledgements.
+
+::
+
+    KvSender ── PoolGate ── Lane 0..N-1 ══ TCP ══ Inlet 0..N-1 ── KvReceiver ── handler
+                             │ layout, frame, padding │ parser (pure), epochs (pure)
+
+What travels is production-sized (``wire_bytes``) but only the substance, the real
+KV bytes, is touched by either program; the rest is padding that neither end copies.
+This room and ``control`` are the only ones that know sockets.
+"""
+
+from testbed_agents.transport.fault import Fault, FrameError, TransferFailed
+from testbed_agents.transport.receiver import KvReceiver
+from testbed_agents.transport.sender import KvSender
+from testbed_agents.transport.transfer import IncomingTransfer, OutgoingTransfer, Receipt
+
+__all__ = [
+    "Fault",
+    "FrameError",
+    "IncomingTransfer",
+    "KvReceiver",
+    "KvSender",
+    "OutgoingTransfer",
+    "Receipt",
+    "TransferFailed",
+]

@@ -1,0 +1,43 @@
+"""What can be wrong with a frame or a transfer, by name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from testbed.errors import ProtocolError
+
+
+class Fault(StrEnum):
+    """Reasons of ``transfer.failed`` and ``kv.refused``."""
+
+    BAD_MAGIC = "bad-magic"
+    BAD_VERSION = "bad-version"
+    BAD_CHECKSUM = "bad-checksum"
+    BAD_STAMP = "bad-stamp"
+    BAD_DIGEST = "bad-digest"
+    BAD_HELLO = "bad-hello"
+    OVERSIZED = "oversized"
+    TRUNCATED = "truncated"
+    OUT_OF_ORDER = "out-of-order"
+    UNEXPECTED = "unexpected-bytes"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    CONNECTION_LOST = "connection-lost"
+
+
+class FrameError(ProtocolError):
+    """Bytes that the protocol does not allow; the connection they came on is closed."""
+
+    def __init__(self, reason: Fault, subject: str, cause: str) -> None:
+        self.reason = reason
+        super().__init__("read a KV frame", subject, f"{reason.value}: {cause}")
+
+
+class TransferFailed(ProtocolError):
+    """A transfer was not acknowledged; the request must be reported failed."""
+
+    def __init__(self, reason: Fault, subject: str, cause: str) -> None:
+        self.reason = reason
+        super().__init__("transfer KV", subject, f"{reason.value}: {cause}")

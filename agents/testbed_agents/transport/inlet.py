@@ -1,0 +1,193 @@
+"""One connection's receiving side: satisfies the parser from the socket, with few wake-ups.
+
+In the guest a wake-up costs far more than a copy. So the kernel is told (SO_RCVLOWAT)
+not to wake us before the low water mark or the rest of the transfer is there, and
+padding is dropped inside the kernel (MSG_TRUNC), whatever its length, in one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import mmap
+import socket
+from collections.abc import Generator
+from typing import Protocol
+
+from testbed_agents.transport import frame
+from testbed_agents.transport.connection import reset
+from testbed_agents.transport.epochs import Epochs
+from testbed_agents.transport.fault import Fault, FrameError
+from testbed_agents.transport.parser import (
+    Begun,
+    Complete,
+    Read,
+    Skip,
+    Step,
+    read_hello,
+    read_transfers,
+)
+from testbed_agents.transport.transfer import IncomingTransfer
+
+_VOID = mmap.mmap(-1, 64 * 1024 * 1024, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+_VOID_VIEW = memoryview(_VOID)
+"""Address space that MSG_TRUNC pretends to fill; never touched, so it holds no memory."""
+_NOTHING = memoryview(b"")
+
+
+class Owner(Protocol):
+    """What an inlet tells its receiver."""
+
+    def begun(self, inlet: Inlet, header: frame.Header) -> None:
+        """A transfer has begun."""
+
+    def complete(self, inlet: Inlet, transfer: IncomingTransfer) -> None:
+        """A transfer is complete; the owner calls ``answer`` later."""
+
+    def ended(self, inlet: Inlet, error: FrameError | None) -> None:
+        """The connection is closed; ``error`` says why unless it was idle."""
+
+
+class Inlet:
+    """Reads one accepted connection until it ends."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        receiver: str,
+        verify_all: bool,
+        low_water: int,
+        epochs: Epochs,
+        owner: Owner,
+    ) -> None:
+        self._socket = connection
+        self._low_water = low_water
+        self._mark = 1
+        self._owner = owner
+        self._buffer = memoryview(bytearray())
+        self._got = 0
+        self._open = True
+        self.hello: frame.Hello | None = None
+        self.current: frame.Header | None = None
+        """The transfer that is arriving or being applied."""
+        self._parser = self._parse(receiver, verify_all, epochs)
+        self._need: Read | Skip | None = None
+        """None while a complete transfer waits for its answer."""
+        self._feed(None)
+        asyncio.get_running_loop().add_reader(connection, self._readable)
+
+    def answer(self, ack: frame.Ack) -> None:
+        """Acknowledge the complete transfer and go on reading."""
+        if not self._open:
+            return
+        self.current = None
+        try:
+            self._send(ack)
+        except OSError as error:
+            self.end(FrameError(Fault.CONNECTION_LOST, "acknowledgement", str(error)))
+            return
+        self._feed(_NOTHING)
+        self._set_mark()
+
+    def end(self, error: FrameError | None) -> None:
+        """Close; after an error the sender is told the reason first."""
+        if not self._open:
+            return
+        self._open = False
+        asyncio.get_running_loop().remove_reader(self._socket)
+        if error is None:
+            self._socket.close()
+        else:
+            if error.reason is not Fault.CONNECTION_LOST:
+                request, epoch = 0, 0
+                if self.current is not None:
+                    request, epoch = self.current.request, self.current.epoch
+                # where it cannot be sent, the sender learns of the failure from the reset
+                with contextlib.suppress(OSError):
+                    self._send(frame.Ack(frame.Status.BROKEN, request, epoch, error.cause))
+            reset(self._socket)
+        self._parser.close()
+        self._owner.ended(self, error)
+
+    def _parse(
+        self, receiver: str, verify_all: bool, epochs: Epochs
+    ) -> Generator[Step, memoryview, None]:
+        self.hello = yield from read_hello(receiver, verify_all)
+        self._send(frame.Ack(frame.Status.APPLIED, 0, 0))
+        yield from read_transfers(self.hello, epochs)
+
+    def _readable(self) -> None:
+        try:
+            if self._need is None:
+                self._check_silence()
+            while self._open and self._need is not None and self._receive(self._need):
+                self._feed(self._buffer[: self._got] if self._buffer else _NOTHING)
+            if self._open:
+                self._set_mark()
+        except FrameError as error:
+            self.end(error)
+        except OSError as error:
+            self.end(FrameError(Fault.CONNECTION_LOST, "data connection", str(error)))
+
+    def _receive(self, need: Read | Skip) -> bool:
+        """Take what is there; True when the need is satisfied."""
+        left = need.count - self._got
+        try:
+            if isinstance(need, Skip):
+                most = min(left, len(_VOID_VIEW))
+                count = self._socket.recv_into(_VOID_VIEW, most, socket.MSG_TRUNC)
+            else:
+                count = self._socket.recv_into(self._buffer[self._got :])
+        except BlockingIOError:
+            return False
+        if count == 0:
+            self._peer_closed()
+            return False
+        self._got += count
+        return count == left
+
+    def _feed(self, data: memoryview | None) -> None:
+        """Give the parser what it asked for and note what it needs next."""
+        step = next(self._parser) if data is None else self._parser.send(data)
+        while isinstance(step, Begun):
+            self.current = step.header
+            self._owner.begun(self, step.header)
+            step = self._parser.send(_NOTHING)
+        self._got = 0
+        if isinstance(step, Complete):
+            self._need = None
+            self._buffer = _NOTHING
+            self._owner.complete(self, step.transfer)
+            return
+        self._need = step
+        # a fresh buffer: the parser keeps views of the substance in it
+        self._buffer = memoryview(bytearray(step.count)) if isinstance(step, Read) else _NOTHING
+
+    def _set_mark(self) -> None:
+        """Wake us when the low water mark or all that is known to follow has arrived."""
+        ahead = 1 if self._need is None else self._need.ahead - self._got
+        mark = max(1, min(self._low_water, ahead))
+        if mark != self._mark:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
+            self._mark = mark
+
+    def _check_silence(self) -> None:
+        """While a transfer is being applied its sender has nothing to say."""
+        try:
+            data = self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        if data:
+            raise FrameError(Fault.UNEXPECTED, "data connection", "bytes before the answer")
+        self._peer_closed()
+
+    def _peer_closed(self) -> None:
+        if self.current is None and self._got == 0:
+            self.end(None)
+        else:
+            self.end(FrameError(Fault.TRUNCATED, "data connection", "closed within a transfer"))
+
+    def _send(self, ack: frame.Ack) -> None:
+        data = frame.encode_ack(ack)
+        if self._socket.send(data) != len(data):
+            raise BlockingIOError("the sender does not read its acknowledgements")

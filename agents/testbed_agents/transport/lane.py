@@ -1,0 +1,197 @@
+"""One connection's sending side: open, write a transfer, wait for its acknowledgement."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterable
+
+from testbed.contract.agent import Peer, Tcp
+from testbed_agents.transport import frame
+from testbed_agents.transport.connection import reset, tuned_socket
+from testbed_agents.transport.fault import Fault, FrameError, TransferFailed
+from testbed_agents.transport.padding import FILE_BYTES, PaddingFile
+from testbed_agents.transport.pieces import Pad, Piece
+from testbed_agents.transport.tcp_info import TcpInfo, read_tcp_info
+
+_PAUSE_S = 0.001
+"""Wait where the kernel says writable and then takes nothing (memory pressure of TCP):
+without it the loop would spin, and a virtual clock would stand still for ever."""
+
+
+class Lane:
+    """A persistent connection to ``peer``. At most one transfer at a time.
+
+    ``on_lost`` is called once when an idle connection is found broken.
+    """
+
+    def __init__(
+        self,
+        hello: frame.Hello,
+        source: tuple[str, int],
+        peer: Peer,
+        tcp: Tcp,
+        filler: PaddingFile,
+        on_lost: Callable[[int], None],
+    ) -> None:
+        self._hello = hello
+        self._source = source
+        self._peer = peer
+        self._tcp = tcp
+        self._filler = filler
+        self._on_lost = on_lost
+        self._socket: socket.socket | None = None
+        self._answer: asyncio.Future[frame.Ack] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._received = bytearray()
+
+    async def open(self) -> None:
+        """Connect and introduce ourselves. Raises OSError or TransferFailed."""
+        loop = asyncio.get_running_loop()
+        connection = tuned_socket(self._tcp)
+        try:
+            connection.bind(self._source)
+            await loop.sock_connect(connection, (self._peer.address, self._peer.data_port))
+            self._socket = connection
+            self._received.clear()
+            loop.add_reader(connection, self._readable)
+            ack = await self.exchange((frame.encode_hello(self._hello),))
+            if ack.status is not frame.Status.APPLIED:
+                raise TransferFailed(Fault.BAD_HELLO, self._peer.name, ack.reason)
+        except BaseException:
+            self.abort()
+            reset(connection)
+            raise
+
+    async def exchange(self, pieces: Iterable[Piece]) -> frame.Ack:
+        """Write all pieces and wait for the answer. Raises TransferFailed.
+
+        After any exception, cancellation included, the stream is in an unknown state:
+        the caller must ``abort``.
+        """
+        if self._socket is None or self._answer is not None:
+            raise TransferFailed(Fault.CONNECTION_LOST, self._peer.name, "no usable connection")
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
+            await self._write_all(self._socket, pieces, self._answer)
+            return await self._answer
+        except OSError as error:
+            self._readable()  # a refusal that came before the reset says more
+            if self._answer.done():
+                return self._answer.result()
+            raise TransferFailed(Fault.CONNECTION_LOST, self._peer.name, str(error)) from error
+        finally:
+            if self._answer.done() and not self._answer.cancelled():
+                self._answer.exception()  # seen: it was raised above or lost to an earlier one
+            self._answer = None
+
+    def tcp_info(self) -> TcpInfo | None:
+        """The kernel's view; None once the connection is gone."""
+        return None if self._socket is None else read_tcp_info(self._socket)
+
+    def abort(self) -> None:
+        """Reset and forget the connection; whoever waits on it fails."""
+        if self._socket is not None:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._socket)
+            loop.remove_writer(self._socket)
+            reset(self._socket)
+            self._socket = None
+            self._fail(TransferFailed(Fault.CONNECTION_LOST, self._peer.name, "aborted"))
+
+    async def _write_all(
+        self,
+        connection: socket.socket,
+        pieces: Iterable[Piece],
+        answer: asyncio.Future[frame.Ack],
+    ) -> None:
+        for piece in pieces:
+            if isinstance(piece, Pad):
+                await self._write(connection, piece.count, None, answer)
+            else:
+                await self._write(connection, len(piece), memoryview(piece), answer)
+            if answer.done():
+                return  # refused before everything was sent
+        # everything so far was sent with MSG_MORE: let the last bytes go
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+
+    async def _write(
+        self,
+        connection: socket.socket,
+        count: int,
+        data: memoryview | None,
+        answer: asyncio.Future[frame.Ack],
+    ) -> None:
+        sent = 0
+        waited = False
+        while sent < count and not answer.done():
+            try:
+                if data is None:
+                    most = min(count - sent, FILE_BYTES)
+                    sent += os.sendfile(connection.fileno(), self._filler.fd, 0, most)
+                else:
+                    sent += connection.send(data[sent:], socket.MSG_MORE)
+                waited = False
+            except BlockingIOError:
+                if waited:
+                    await asyncio.sleep(_PAUSE_S)
+                await self._wait_for_room(connection)
+                waited = True
+
+    async def _wait_for_room(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self._room = loop.create_future()
+        loop.add_writer(connection, _wake, self._room)
+        try:
+            await self._room
+        finally:
+            self._room = None
+            if self._socket is connection:
+                loop.remove_writer(connection)
+
+    def _readable(self) -> None:
+        if self._socket is None:
+            return
+        try:
+            data = self._socket.recv(frame.ACK_BYTES - len(self._received))
+            if not data:
+                raise TransferFailed(
+                    Fault.CONNECTION_LOST, self._peer.name, "closed by the receiver"
+                )
+            self._received += data
+            if len(self._received) < frame.ACK_BYTES:
+                return
+            ack = frame.decode_ack(bytes(self._received))
+            self._received.clear()
+            if self._answer is None or self._answer.done():
+                raise FrameError(Fault.UNEXPECTED, self._peer.name, "an answer to no question")
+        except BlockingIOError:
+            return
+        except (FrameError, TransferFailed) as error:
+            self._break(TransferFailed(error.reason, self._peer.name, error.cause))
+        except OSError as error:
+            self._break(TransferFailed(Fault.CONNECTION_LOST, self._peer.name, str(error)))
+        else:
+            self._answer.set_result(ack)
+            if self._room is not None:
+                _wake(self._room)
+
+    def _break(self, error: TransferFailed) -> None:
+        idle = self._answer is None
+        self._fail(error)
+        self.abort()
+        if idle:
+            self._on_lost(self._hello.connection)
+
+    def _fail(self, error: TransferFailed) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+        if self._room is not None:
+            _wake(self._room)
+
+
+def _wake(room: asyncio.Future[None]) -> None:
+    if not room.done():
+        room.set_result(None)

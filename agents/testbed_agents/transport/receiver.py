@@ -1,0 +1,164 @@
+"""The receiver of KV: accepts connections, verifies, applies, and only then acknowledges."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from testbed.contract.agent import AgentConfig
+from testbed.contract.event import EventLog, Kind
+from testbed.errors import AgentError, TestbedError
+from testbed_agents.clock import AgentClock
+from testbed_agents.transport import frame
+from testbed_agents.transport.connection import tuned_socket
+from testbed_agents.transport.epochs import Epochs
+from testbed_agents.transport.fault import Fault, FrameError
+from testbed_agents.transport.inlet import Inlet
+from testbed_agents.transport.transfer import IncomingTransfer
+
+Handler: TypeAlias = Callable[[IncomingTransfer], Awaitable[None]]
+
+_BACKLOG = 4096
+MAX_CONNECTIONS = 16_384
+"""Connections beyond this are closed unanswered."""
+
+
+class KvReceiver:
+    """All data connections to this agent. ``bind``, then ``serve`` until cancelled."""
+
+    def __init__(self, config: AgentConfig, clock: AgentClock, log: EventLog) -> None:
+        self._config = config
+        self._clock = clock
+        self._log = log
+        self._epochs = Epochs()
+        self._inlets: set[Inlet] = set()
+        self._deadlines: dict[Inlet, asyncio.TimerHandle] = {}
+        self._listener: socket.socket | None = None
+        self._work: asyncio.TaskGroup | None = None
+        self._handler: Handler | None = None
+        if config.tcp.receive_low_water > config.tcp.receive_buffer // 2:
+            raise AgentError(
+                "set the low water mark", f"{config.tcp.receive_low_water} bytes",
+                "more than half of the receive buffer: the connection could stall",
+                "lower tcp.receive_low_water",
+            )  # fmt: skip
+
+    def bind(self) -> None:
+        """Listen; nothing is accepted before ``serve``. Raises AgentError, OSError."""
+        listener = tuned_socket(self._config.tcp)  # accepted connections inherit its options
+        try:
+            listener.bind((self._config.address, self._config.data_port))
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+        self._listener = listener
+
+    async def serve(self, handler: Handler) -> None:
+        """Pass every verified transfer to ``handler``; its return is the acknowledgement.
+
+        A TestbedError raised by the handler refuses that transfer; anything else ends
+        ``serve`` and propagates.
+        """
+        if self._listener is None:
+            self.bind()
+        listener = self._listener
+        if listener is None:
+            raise AgentError("serve KV", self._config.node, "not listening")
+        self._handler = handler
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.TaskGroup() as self._work:
+                loop.add_reader(listener, self._accept, listener)
+                await loop.create_future()  # until cancelled
+        finally:
+            loop.remove_reader(listener)
+            self._work = None
+            await self.close()
+
+    async def close(self) -> None:
+        """Close everything; an unfinished transfer is never acknowledged."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        for inlet in tuple(self._inlets):
+            inlet.end(None)
+
+    def begun(self, inlet: Inlet, header: frame.Header) -> None:
+        """Called by an inlet when a transfer starts to arrive."""
+        hello = inlet.hello
+        if hello is None:
+            raise FrameError(Fault.BAD_HELLO, "data connection", "a transfer before the hello")
+        self._log.emit(
+            Kind.KV_BEGIN, header.wire_bytes, req=header.request, peer=hello.sender,
+            conn=hello.connection, blocks=header.blocks,
+        )  # fmt: skip
+        self._expect(inlet)
+
+    def complete(self, inlet: Inlet, transfer: IncomingTransfer) -> None:
+        """Called by an inlet when every byte has arrived and agrees."""
+        self._forget(inlet)
+        if self._work is not None and self._handler is not None:
+            self._work.create_task(self._apply(inlet, transfer, self._handler))
+
+    def ended(self, inlet: Inlet, error: FrameError | None) -> None:
+        """Called by an inlet when its connection is closed."""
+        self._forget(inlet)
+        self._inlets.discard(inlet)
+        if error is not None and inlet.current is not None:
+            self._log.emit(
+                Kind.KV_REFUSED, req=inlet.current.request,
+                reason=f"{error.reason.value}: {error.cause}",
+            )  # fmt: skip
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            connection.setblocking(False)
+            if len(self._inlets) >= MAX_CONNECTIONS:
+                connection.close()
+                continue
+            inlet = Inlet(
+                connection, self._config.node, self._config.verify == "all",
+                self._config.tcp.receive_low_water, self._epochs, self,
+            )  # fmt: skip
+            self._inlets.add(inlet)
+            self._expect(inlet)
+
+    def _expect(self, inlet: Inlet) -> None:
+        """Something must be complete within the transfer's time: the hello or a transfer."""
+        self._forget(inlet)
+        self._deadlines[inlet] = asyncio.get_running_loop().call_later(
+            self._config.pool.transfer_timeout_ns / 1e9, self._overdue, inlet
+        )
+
+    def _forget(self, inlet: Inlet) -> None:
+        deadline = self._deadlines.pop(inlet, None)
+        if deadline is not None:
+            deadline.cancel()
+
+    def _overdue(self, inlet: Inlet) -> None:
+        self._deadlines.pop(inlet, None)
+        if inlet.hello is None or inlet.current is not None:
+            inlet.end(FrameError(Fault.TIMEOUT, "data connection", "not complete in time"))
+
+    async def _apply(self, inlet: Inlet, transfer: IncomingTransfer, handler: Handler) -> None:
+        try:
+            await handler(transfer)
+        except TestbedError as error:
+            reason = error.cause
+            self._log.emit(Kind.KV_REFUSED, req=transfer.request, reason=f"refused: {reason}")
+            status = frame.Status.REFUSED
+        else:
+            reason = ""
+            self._log.emit(
+                Kind.KV_VERIFIED, transfer.wire_bytes, req=transfer.request,
+                blocks=len(transfer.blocks),
+            )  # fmt: skip
+            status = frame.Status.APPLIED
+        inlet.answer(frame.Ack(status, transfer.request, transfer.epoch, reason))

@@ -1,0 +1,163 @@
+"""The sender of KV to one receiver: a pool of N connections, first come, first served."""
+
+from __future__ import annotations
+
+import asyncio
+
+from testbed.contract.agent import AgentConfig, Peer
+from testbed.contract.event import EventLog, Kind
+from testbed.errors import ProtocolError
+from testbed_agents.clock import AgentClock
+from testbed_agents.pool import Lease, PoolGate
+from testbed_agents.transport import frame
+from testbed_agents.transport.fault import Fault, TransferFailed
+from testbed_agents.transport.lane import Lane
+from testbed_agents.transport.padding import PaddingFile
+from testbed_agents.transport.pieces import Parcel
+from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
+
+_REOPEN_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses before attempts to replace a broken connection; the last one repeats."""
+
+
+class KvSender:
+    """All connections from this agent to ``peer``. One event loop; ``open`` comes first."""
+
+    def __init__(self, config: AgentConfig, peer: Peer, clock: AgentClock, log: EventLog) -> None:
+        self._pool = config.pool
+        self._peer = peer
+        self._clock = clock
+        self._log = log
+        self._verify_all = config.verify == "all"
+        self._filler = PaddingFile()
+        self._gate = PoolGate(peer.name, config.pool, clock, log)
+        self._retransmitted = [0] * config.pool.size
+        self._repairs: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._lanes = [
+            Lane(
+                frame.Hello(config.node, peer.name, index, config.pool.size, self._verify_all),
+                (config.address, config.pool.source_port + index),
+                peer, config.tcp, self._filler, self._lost,
+            )
+            for index in range(config.pool.size)
+        ]  # fmt: skip
+
+    async def open(self) -> None:
+        """Connect all lanes, after the barrier. Raises OSError or TransferFailed."""
+        async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
+            async with asyncio.TaskGroup() as group:
+                for lane in self._lanes:
+                    group.create_task(lane.open())
+
+    async def send(self, transfer: OutgoingTransfer) -> Receipt:
+        """Acquire a connection, send, wait for the acknowledgement, release.
+
+        Raises PoolRefused when no connection was to be had and TransferFailed when
+        the transfer was not acknowledged; both have a ``reason``. Whatever happens,
+        the connection goes back to the pool or is replaced.
+        """
+        parcel = Parcel(transfer, self._pool.chunk_bytes, self._verify_all)
+        lease = await self._gate.acquire(transfer.request)
+        healthy = False
+        try:
+            ack = await self._transmit(transfer, parcel, lease)
+            healthy = ack.status is not frame.Status.BROKEN
+            if ack.status is not frame.Status.APPLIED:
+                raise TransferFailed(Fault.REFUSED, f"request {transfer.request}", ack.reason)
+            wire_bytes = parcel.layout.wire_bytes
+            duration_ns = self._clock.now_ns() - lease.at_ns
+            self._log.emit(
+                Kind.TRANSFER_ACKED, wire_bytes, at_ns=lease.at_ns + duration_ns,
+                req=transfer.request, peer=self._peer.name, conn=lease.connection,
+                duration_ns=duration_ns,
+            )  # fmt: skip
+        except TransferFailed as error:
+            self._log.emit(
+                Kind.TRANSFER_FAILED, req=transfer.request, peer=self._peer.name,
+                conn=lease.connection, reason=f"{error.reason.value}: {error.cause}",
+            )  # fmt: skip
+            raise
+        finally:
+            self._emit_tcp_info(transfer.request, lease.connection)
+            if healthy:
+                self._gate.release(transfer.request, lease.connection)
+            else:
+                self._gate.retire(lease.connection, transfer.request)
+                self._repair(lease.connection)
+        return Receipt(transfer.request, lease.connection, wire_bytes, lease.wait_ns, duration_ns)
+
+    async def close(self) -> None:
+        """Refuse who waits, end all repairs, close all connections."""
+        self._closed = True
+        self._gate.close()
+        repairs = tuple(self._repairs)
+        for repair in repairs:
+            repair.cancel()
+        await asyncio.gather(*repairs, return_exceptions=True)
+        for lane in self._lanes:
+            lane.abort()
+        self._filler.close()
+
+    async def _transmit(
+        self, transfer: OutgoingTransfer, parcel: Parcel, lease: Lease
+    ) -> frame.Ack:
+        self._log.emit(
+            Kind.TRANSFER_START, parcel.layout.wire_bytes, req=transfer.request,
+            peer=self._peer.name, conn=lease.connection, blocks=len(transfer.blocks),
+        )  # fmt: skip
+        subject = f"request {transfer.request}"
+        try:
+            async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
+                ack = await self._lanes[lease.connection].exchange(parcel.pieces())
+        except TimeoutError as error:
+            raise TransferFailed(Fault.TIMEOUT, subject, "no acknowledgement in time") from error
+        if (ack.request, ack.epoch) != (transfer.request, transfer.epoch):
+            raise TransferFailed(Fault.UNEXPECTED, subject, f"{ack} acknowledges another")
+        return ack
+
+    def _emit_tcp_info(self, request: int, connection: int) -> None:
+        """``retrans`` counts the segments sent again during this transfer."""
+        info = self._lanes[connection].tcp_info()
+        if info is None:
+            return
+        retransmitted = info.total_retrans - self._retransmitted[connection]
+        self._retransmitted[connection] = info.total_retrans
+        self._log.emit(
+            Kind.TCP_INFO, req=request, peer=self._peer.name, conn=connection,
+            rtt_us=info.rtt_us, rttvar_us=info.rttvar_us, cwnd=info.cwnd,
+            retrans=retransmitted, lost=info.lost,
+            delivery_bps=info.delivery_bps, min_rtt_us=info.min_rtt_us,
+        )  # fmt: skip
+
+    def _lost(self, connection: int) -> None:
+        if not self._closed:
+            self._gate.retire(connection)
+            self._repair(connection)
+
+    def _repair(self, connection: int) -> None:
+        self._lanes[connection].abort()
+        self._retransmitted[connection] = 0
+        if not self._closed:
+            task = asyncio.get_running_loop().create_task(self._reopen(connection))
+            self._repairs.add(task)
+            task.add_done_callback(self._repaired)
+
+    def _repaired(self, task: asyncio.Task[None]) -> None:
+        self._repairs.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # a mistake of this program, not of the network: let the loop report it
+            raise error
+
+    async def _reopen(self, connection: int) -> None:
+        attempt = 0
+        while True:
+            await asyncio.sleep(_REOPEN_S[min(attempt, len(_REOPEN_S) - 1)])
+            attempt += 1
+            try:
+                async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
+                    await self._lanes[connection].open()
+            except (OSError, ProtocolError):
+                continue  # the receiver may be away: try again until we are closed
+            self._gate.restore(connection)
+            return

@@ -1,0 +1,45 @@
+"""A transfer as the agents see it: blocks in, a receipt out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingTransfer:
+    """The real KV of ``blocks``, to arrive inside ``wire_bytes`` bytes.
+
+    ``epoch`` is the attempt: a receiver accepts each (request, epoch) once and none
+    older than the newest seen. Fewer ``wire_bytes`` than the frames and the substance
+    need are raised to that minimum; the receipt says what was sent.
+    """
+
+    request: int
+    epoch: int
+    blocks: Sequence[bytes | bytearray | memoryview]
+    wire_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingTransfer:
+    """A complete transfer whose digests and stamps all agree."""
+
+    request: int
+    epoch: int
+    blocks: tuple[memoryview, ...]
+    wire_bytes: int
+    peer: str
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """An acknowledged transfer: payload bytes sent, and times in nanoseconds."""
+
+    request: int
+    connection: int
+    wire_bytes: int
+    wait_ns: int
+    duration_ns: int
+    """From connection acquired to acknowledgement received."""

@@ -1,0 +1,136 @@
+"""Forks one agent per node out of a process that has loaded everything already.
+
+Importing torch costs seconds and hundreds of megabytes; loaded once and forked,
+thirty agents share it. Each child enters its node's network namespace, opens its files,
+gives up every capability, and only then runs.
+
+Speaks JSON lines on stdout: ``{"ready": node}`` and ``{"exit": node, "status": n}``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.contract.agent import AgentConfig
+from testbed.contract.role import Role
+from testbed.errors import AgentError
+from testbed_agents.client.agent import client_main
+from testbed_agents.decode.agent import decode_main
+from testbed_agents.prefill.agent import prefill_main
+from testbed_agents.runtime import Main, read_config, run_agent
+
+_CLONE_NEWNET = 0x40000000
+_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP, _PR_SET_NAME = 38, 24, 15
+_libc = ctypes.CDLL(None, use_errno=True)
+
+_MAINS: dict[Role, Main] = {
+    Role.CLIENT: client_main,
+    Role.PREFILL: prefill_main,
+    Role.DECODE: decode_main,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one agent runs: its configuration, its namespace, its log."""
+
+    config: str
+    namespace: str
+    log: str
+
+
+class _CapHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def give_up_privileges(owner: int, group: int) -> None:
+    """Becomes the run folder's owner, without any capability and without a way back."""
+    for capability in range(64):
+        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    os.setgroups([])
+    os.setresgid(group, group, group)
+    os.setresuid(owner, owner, owner)
+    header = _CapHeader(0x20080522, 0)
+    empty = (ctypes.c_uint32 * 6)()
+    if _libc.capset(ctypes.byref(header), ctypes.byref(empty)) != 0:
+        raise AgentError("give up capabilities", "capset", os.strerror(ctypes.get_errno()))
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def _child(place: Placement, config: AgentConfig, say: int) -> int:
+    namespace = os.open(place.namespace, os.O_RDONLY | os.O_CLOEXEC)
+    if _libc.setns(namespace, _CLONE_NEWNET) != 0:
+        raise AgentError("enter the namespace", config.node, os.strerror(ctypes.get_errno()))
+    os.close(namespace)
+    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    _libc.prctl(_PR_SET_NAME, config.node.encode()[:15], 0, 0, 0)
+    owner = os.stat(Path(config.events).parent)
+
+    def ready() -> None:
+        os.write(say, (json.dumps({"ready": config.node}) + "\n").encode())
+
+    return run_agent(
+        config, _MAINS[config.role], ready, lambda: give_up_privileges(owner.st_uid, owner.st_gid)
+    )
+
+
+def _fork(place: Placement, config: AgentConfig, say: int) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        status = _child(place, config, say)
+    except BaseException as error:
+        os.write(2, f"{config.node}: {type(error).__name__}: {error}\n".encode())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main(path: str) -> int:
+    """Reads the placements, loads what the agents need, forks them, reports their ends."""
+    listed = json.loads(Path(path).read_text(encoding="utf-8"))
+    places = [Placement(**item) for item in listed]
+    configs = [read_config(Path(place.config)) for place in places]
+    models = {c.model.model_dump_json(): c.model for c in configs if c.role is not Role.CLIENT}
+    if models:
+        from testbed_agents.model import preload
+
+        for model in models.values():
+            preload(model)
+    gc.collect()
+    gc.freeze()
+    say = os.dup(1)
+    running = {
+        _fork(place, config, say): config.node
+        for place, config in zip(places, configs, strict=True)
+    }
+
+    def end_children(*_: object) -> None:
+        for pid in running:
+            os.kill(pid, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end_children)
+    while running:
+        pid, status = os.wait()
+        node = running.pop(pid)
+        line = {"exit": node, "status": os.waitstatus_to_exitcode(status)}
+        os.write(say, (json.dumps(line) + "\n").encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,194 @@
+"""The commands; each resolves its arguments and calls one room."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import typer
+
+from testbed.cli.app import console, errors
+from testbed.cli.progress import progress_bar
+from testbed.errors import ExitStatus
+from testbed.units import Size
+
+
+class LabName(StrEnum):
+    """Where agents live."""
+
+    MININET = "mininet"
+    COMPOSE = "compose"
+
+
+class ClockName(StrEnum):
+    """Which clock the lab runs on."""
+
+    VIRTUAL = "virtual"
+    REAL = "real"
+
+
+class HostName(StrEnum):
+    """Which kernel carries the lab."""
+
+    GUEST = "guest"
+    HOST = "host"
+
+
+ScenarioArgument = Annotated[str, typer.Argument(help="Name or path of a scenario file.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", help="key.path=value, checked like the file.")
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the run; default: the scenario's.")]
+Lab = Annotated[LabName | None, typer.Option(help="Default: the scenario's.")]
+Clock = Annotated[ClockName | None, typer.Option(help="Default: the scenario's.")]
+On = Annotated[HostName | None, typer.Option(help="Kernel that carries the lab.")]
+
+
+def run(
+    scenario: ScenarioArgument,
+    lab: Lab = None,
+    clock: Clock = None,
+    on: On = None,
+    seed: Seed = None,
+    overrides: Overrides = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; must not exist.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line is metrics.json.")] = False,
+    memory: Annotated[str | None, typer.Option(help="Guest memory; default: planned.")] = None,
+) -> int:
+    """Run a scenario and judge it. Exit status: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable."""
+    from testbed.run.execute import execute
+    from testbed.run.folder import default_folder
+    from testbed.run.prepare import prepare
+
+    prepared = prepare(scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on))
+    folder = out or default_folder(prepared.plan.scenario, prepared.plan.seed)
+    with progress_bar(prepared.plan, errors) as watch:
+        finished = execute(
+            prepared, folder, watch, None if memory is None else Size.parse(memory).bytes
+        )
+    console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
+    console.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
+    if as_json:
+        print(json.dumps(finished.metrics))
+    return int(finished.verdict.exit_status)
+
+
+def plan(
+    scenario: ScenarioArgument,
+    lab: Lab = None,
+    clock: Clock = None,
+    on: On = None,
+    seed: Seed = None,
+    overrides: Overrides = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> int:
+    """Print the resolved plan with estimated wall time, memory and disk; touch nothing."""
+    from testbed.plan import render
+    from testbed.run.prepare import prepare
+
+    prepared = prepare(scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on))
+    if as_json:
+        print(prepared.plan.model_dump_json(indent=1))
+    else:
+        console.print(render(prepared.plan))
+    return int(ExitStatus.PASS)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> int:
+    """Say per lab and clock what works here, what is missing and how to add it."""
+    from testbed.host.doctor import doctor as examine
+
+    return int(examine(as_json, console))
+
+
+def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> int:
+    """Redo the analysis of a run from its events: metrics, verdict, report."""
+    from testbed.run.execute import analyse
+    from testbed.scenario import load_scenario
+
+    finished = analyse(folder, load_scenario(str(folder / "scenario.yaml")))
+    console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
+    console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
+    return int(finished.verdict.exit_status)
+
+
+class ReproduceName(StrEnum):
+    """What can be reproduced."""
+
+    TABLE2 = "table2"
+
+
+def reproduce(
+    name: Annotated[ReproduceName, typer.Argument(help="Table or figure of the paper.")],
+    quick: Annotated[bool, typer.Option(help="A tenth of the size, under 2 minutes.")] = False,
+    full: Annotated[bool, typer.Option(help="10 seeds and the ablation.")] = False,
+    seeds: Annotated[int | None, typer.Option(min=1, max=100, help="Seeds of each.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; must not exist.")] = None,
+) -> int:
+    """Reproduce a published table: published, oracle and emulated side by side."""
+    from testbed.errors import UsageError
+    from testbed.reproduce.table2 import Extent, default_folder
+    from testbed.reproduce.table2 import reproduce as reproduce_table2
+
+    if quick and full:
+        raise UsageError("reproduce", name.value, "--quick and --full exclude each other")
+    extent = Extent.QUICK if quick else Extent.FULL if full else Extent.NORMAL
+    count = seeds or (10 if full else 2)
+    done = reproduce_table2(extent, count, out or default_folder(), console)
+    console.print(done.words, markup=False)
+    console.print(f"page: {done.page}", markup=False, soft_wrap=True)
+    console.print(f"smollm2-135m across the WAN answers: {done.answer!r}", markup=False)
+    return int(done.status)
+
+
+kernel = typer.Typer(help="The lab kernel.", no_args_is_help=True)
+
+
+@kernel.command("build")
+def kernel_build(
+    source: Annotated[
+        Path | None, typer.Option(help="Kernel source tree or tarball, 6.6 or later.")
+    ] = None,
+) -> int:
+    """Build the lab kernel once; later calls find it."""
+    from testbed.lab.guest.kernel.build import build_kernel
+    from testbed.lab.guest.kernel.progress import ProgressLine
+
+    progress = ProgressLine()
+    try:
+        print(build_kernel(source, progress))
+    finally:
+        progress.close()
+    return int(ExitStatus.PASS)
+
+
+@kernel.command("path")
+def kernel_path() -> int:
+    """Print the path of the built kernel."""
+    from testbed.run.execute import lab_kernel
+
+    print(lab_kernel().linux)
+    return int(ExitStatus.PASS)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds every command to the application."""
+    for command in (run, plan, doctor, report, reproduce):
+        app.command()(command)
+    app.add_typer(kernel, name="kernel")
+
+
+def _lab(value: LabName | None) -> Literal["mininet", "compose"] | None:
+    return cast("Literal['mininet', 'compose'] | None", None if value is None else value.value)
+
+
+def _clock(value: ClockName | None) -> Literal["virtual", "real"] | None:
+    return cast("Literal['virtual', 'real'] | None", None if value is None else value.value)
+
+
+def _on(value: HostName | None) -> Literal["guest", "host"] | None:
+    return cast("Literal['guest', 'host'] | None", None if value is None else value.value)

@@ -1,0 +1,105 @@
+"""Runs many scenarios, one guest per core, and shows them in one progress display."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from testbed.errors import TestbedError
+from testbed.lab.guest.progress import Progress
+from testbed.run.execute import Finished, execute
+from testbed.run.prepare import Prepared, prepare
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of a batch. ``label`` names its folder below the batch's."""
+
+    label: str
+    scenario: str
+    seed: int | None = None
+    overrides: tuple[str, ...] = ()
+
+
+class _Stopped(Exception):
+    """Another run of the batch failed, or the user interrupted: end this guest."""
+
+
+def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Finished]:
+    """Runs all jobs, as many at once as there are cores; the longest first.
+
+    Every plan is made before the first guest boots, so a wrong job costs nothing.
+
+    Raises:
+        TestbedError: the first failure; the other guests are ended.
+    """
+    prepared = {job.label: prepare(job.scenario, job.overrides, job.seed, place=out) for job in jobs}
+    order = sorted(prepared, key=lambda label: -prepared[label].plan.estimate.wall_s)
+    stop = threading.Event()
+    results: dict[str, Finished] = {}
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=24),
+        TextColumn("{task.fields[figures]}"),
+    )  # fmt: skip
+    with (
+        Bars(*columns, console=console, transient=not console.is_terminal) as bars,
+        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
+    ):
+        overall = bars.add_task("all runs", total=len(jobs), figures=f"0 of {len(jobs)}")
+
+        def one(label: str) -> None:
+            if stop.is_set():
+                return
+            results[label] = _run(prepared[label], out / label, bars, stop, label)
+            done = len(results)
+            bars.update(overall, completed=done, figures=f"{done} of {len(jobs)}")
+            finished = results[label]
+            console.print(
+                f"{label}: {finished.verdict.verdict.value}, "
+                f"wall {_seconds(finished)}", markup=False,
+            )  # fmt: skip
+
+        futures = [pool.submit(one, label) for label in order]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        except (TestbedError, KeyboardInterrupt):
+            stop.set()
+            raise
+    return results
+
+
+def _seconds(finished: Finished) -> str:
+    wall = finished.metrics.get("wall_s")
+    return f"{wall:.0f} s" if isinstance(wall, float | int) else "unknown"
+
+
+def _run(
+    prepared: Prepared, folder: Path, bars: Bars, stop: threading.Event, label: str
+) -> Finished:
+    plan = prepared.plan
+    total = (plan.guest.barrier_ns - plan.guest.start_ns + plan.agents[0].window.end_ns) / 1e9
+    task = bars.add_task(label, total=total, figures="starting")
+
+    def show(progress: Progress, wall_s: float) -> None:
+        if stop.is_set():
+            raise _Stopped
+        virtual = max(0.0, (progress.virtual_ns - plan.guest.start_ns) / 1e9)
+        bars.update(
+            task, completed=min(virtual, total),
+            figures=f"virtual {virtual:6.1f} s · wall {wall_s:5.0f} s",
+        )  # fmt: skip
+
+    try:
+        return execute(prepared, folder, show)
+    finally:
+        bars.remove_task(task)

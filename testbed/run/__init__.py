@@ -1,0 +1,1 @@
+"""Walks a plan through a lab: folder, provenance, guest, analysis, verdict."""

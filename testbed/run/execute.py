@@ -1,0 +1,179 @@
+"""Executes a prepared run: folder, guest, analysis, verdict, report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.checks import Verdict, judge
+from testbed.checks.expectation import Bound, Expectation
+from testbed.checks.finding import Status
+from testbed.contract.role import Role
+from testbed.errors import (
+    AgentError,
+    AnalysisError,
+    FidelityError,
+    HostError,
+    LabError,
+    TestbedError,
+    UsageError,
+)
+from testbed.lab.guest.boot import Kernel, Orders, Outcome, boot, tail
+from testbed.lab.guest.kernel.cache import cache_root, kernel_path
+from testbed.lab.guest.progress import Progress
+from testbed.metrics.compute import Json, compute
+from testbed.report import write_report
+from testbed.run.folder import make_folder, write_inputs, write_json
+from testbed.run.prepare import Prepared
+from testbed.run.provenance import provenance
+from testbed.scenario import Scenario
+
+_RAISED = {kind.__name__: kind for kind in (AgentError, FidelityError, HostError, LabError)}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that was analysed."""
+
+    folder: Path
+    verdict: Verdict
+    metrics: dict[str, Json]
+
+
+def lab_kernel() -> Kernel:
+    """The built lab kernel.
+
+    Raises:
+        HostError: there is none; names the command that builds it.
+    """
+    linux = kernel_path()
+    if linux is None:
+        raise HostError(
+            "find the lab kernel", "virtual clock", "it has not been built on this machine",
+            "run: testbed kernel build",
+        )  # fmt: skip
+    return Kernel(linux, linux.with_name("entropy.so"))
+
+
+def execute(
+    prepared: Prepared,
+    folder: Path,
+    watch: Callable[[Progress, float], None] | None = None,
+    memory_bytes: int | None = None,
+) -> Finished:
+    """Runs the plan in a new folder and judges it.
+
+    Args:
+        watch: called with progress and wall seconds while the guest runs.
+        memory_bytes: another guest memory than planned (a test of determinism).
+
+    Raises:
+        TestbedError: what went wrong; the folder keeps everything, with an invalid verdict
+            where the lab had started.
+    """
+    plan = prepared.plan
+    if plan.clock != "virtual" or plan.lab != "mininet":
+        raise UsageError(
+            "run the scenario", f"--lab {plan.lab} --clock {plan.clock}",
+            "only the Mininet lab under the virtual clock exists so far",
+            "take --lab mininet --clock virtual",
+        )  # fmt: skip
+    kernel = lab_kernel()
+    text = prepared.scenario.resolved_yaml()
+    run = make_folder(folder)
+    write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
+    orders = Orders(
+        run_folder=run,
+        program=("-m", "testbed.lab.inside", "/mnt/run"),
+        memory_bytes=memory_bytes or plan.guest.memory_bytes,
+        entropy_seed=plan.guest.entropy_seed,
+        start_ns=plan.guest.start_ns,
+        stuck_after_s=plan.guest.stuck_after_s,
+        weights=None if prepared.weights is None else prepared.weights.parent,
+    )
+    try:
+        outcome = boot(kernel, orders, cache_root(), watch)
+        _raise_failure(run, outcome)
+    except (TestbedError, KeyboardInterrupt) as error:
+        _write_invalid(run, error)
+        raise
+    return analyse(run, prepared.scenario, outcome.wall_s, outcome.virtual_s)
+
+
+def analyse(
+    run: Path, scenario: Scenario, wall_s: float | None = None, virtual_s: float | None = None
+) -> Finished:
+    """Phase three: reference, metrics, verdict, report; can be redone at any time."""
+    metrics = compute(run, wall_s, virtual_s)
+    compute_reference(run)
+    verdict = judge(run, expectation(scenario))
+    write_report(run)
+    return Finished(run, verdict, metrics)
+
+
+def compute_reference(run: Path) -> None:
+    """Lets one uninterrupted engine answer every request, in a process of its own."""
+    plan = json.loads((run / "plan.json").read_text(encoding="utf-8"))
+    if not any(agent["role"] == Role.DECODE.value for agent in plan["agents"]):
+        return
+    done = subprocess.run(
+        [sys.executable, "-m", "testbed_agents.reference", str(run)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise AnalysisError(
+            "compute the reference answers", str(run), done.stderr.strip()[-2000:], "see above"
+        )
+
+
+def expectation(scenario: Scenario) -> Expectation | None:
+    """The scenario's ``expect:`` as the judge takes it."""
+    expect = scenario.expect
+    bounds = tuple(
+        Bound(metric=name, relation=relation, limit=limit)
+        for name, relation, limit in expect.limits
+    )
+    if expect.verdict == "pass" and not expect.violations and not bounds:
+        return None
+    return Expectation(
+        verdict=Status(expect.verdict), violations=tuple(expect.violations), bounds=bounds
+    )
+
+
+def _raise_failure(run: Path, outcome: Outcome) -> None:
+    """Raises in this process what failed inside the guest."""
+    if outcome.status == 0:
+        return
+    path = run / "failure.json"
+    if not path.is_file():
+        raise LabError(
+            "run the lab", str(run),
+            f"the lab program ended with status {outcome.status}:\n{tail(run / 'logs/guest.log')}",
+            "see logs/guest.log",
+        )  # fmt: skip
+    failure = json.loads(path.read_text(encoding="utf-8"))
+    kind = _RAISED.get(failure.pop("kind"), LabError)
+    raise kind(**failure)
+
+
+def _write_invalid(run: Path, error: BaseException) -> None:
+    """Leaves no folder that looks like a run which merely was not judged yet."""
+    cause = str(error) or type(error).__name__
+    write_json(
+        run / "verdict.json",
+        {
+            "verdict": "invalid",
+            "findings": [
+                {
+                    "check": "run-took-place", "claim": "The run took place to its end.",
+                    "status": "invalid", "evidence": cause, "violations": [cause],
+                    "violation_count": 1,
+                }
+            ],
+            "expectation": None,
+        },
+    )  # fmt: skip
