@@ -92,7 +92,9 @@ class PlannedTopo(Topo):  # type: ignore[misc]
         for number, node in enumerate(network.nodes):
             if node.kind is NodeKind.AGENT:
                 address = next(i.address for i in node.interfaces if i.address is not None)
-                self.addHost(node.name, cls=PlannedHost, ip=address, plan_network=network, plan_node=node)
+                self.addHost(
+                    node.name, cls=PlannedHost, ip=address, plan_network=network, plan_node=node
+                )
             else:
                 self.addSwitch(
                     node.name, cls=PlannedRelay, dpid=f"{number + 1:x}", inNamespace=True,

@@ -20,13 +20,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import torch
 from pydantic import ValidationError
 
 from testbed.contract.agent import AgentConfig, Request
 from testbed.contract.plan import Plan
 from testbed.errors import AnalysisError, TestbedError
-from testbed_agents.model.engine import Engine
+from testbed_agents.model.engine import Engine, use_threads
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.prompt import Prompts
@@ -64,7 +63,7 @@ def write_reference(run: Path, threads: int = 1, weights: Path | None = None) ->
     agent, requests = _read(run)
     config = agent.model.model_copy(update={"weights": str(weights) if weights else None})
     model = load_model(config)
-    torch.set_num_threads(threads)
+    use_threads(threads)
     prompts = load_prompts(config, agent.seed)
     target = run / "reference.jsonl"
     partial = run / ".reference.jsonl.part"

@@ -7,7 +7,6 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-import click
 import typer
 from rich.console import Console
 
@@ -42,13 +41,13 @@ def _status() -> int:
     except TestbedError as error:
         errors.print(str(error), markup=False, style="red")
         return error.exit_status
-    except click.exceptions.Abort:
-        errors.print("interrupted; the guest and its files are gone", style="yellow")
-        return 130
-    except click.ClickException as error:
-        error.show()
+    except typer.Exit as end:
+        return end.exit_code
+    except typer.TyperException as error:
+        errors.print(f"cannot understand the call: {error}", markup=False, style="red")
+        errors.print("  remedy: testbed --help, or testbed COMMAND --help", markup=False)
         return ExitStatus.USAGE
-    except KeyboardInterrupt:
+    except (typer.Abort, KeyboardInterrupt):
         errors.print("interrupted; the guest and its files are gone", style="yellow")
         return 130
     except BrokenPipeError:

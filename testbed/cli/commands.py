@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
@@ -183,12 +183,12 @@ def register(app: typer.Typer) -> None:
 
 
 def _lab(value: LabName | None) -> Literal["mininet", "compose"] | None:
-    return cast("Literal['mininet', 'compose'] | None", None if value is None else value.value)
+    return None if value is None else value.value
 
 
 def _clock(value: ClockName | None) -> Literal["virtual", "real"] | None:
-    return cast("Literal['virtual', 'real'] | None", None if value is None else value.value)
+    return None if value is None else value.value
 
 
 def _on(value: HostName | None) -> Literal["guest", "host"] | None:
-    return cast("Literal['guest', 'host'] | None", None if value is None else value.value)
+    return None if value is None else value.value

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress as Bars, TextColumn
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bars
 
 from testbed.contract.plan import Plan
 from testbed.lab.guest.progress import Progress

@@ -10,7 +10,7 @@ import json
 from enum import StrEnum
 from typing import Protocol, TextIO, TypeAlias
 
-Value: TypeAlias = int | float | str | bool | None | list[int] | dict[str, int]
+Value: TypeAlias = int | float | str | bool | list[int] | dict[str, int] | None
 
 
 class Kind(StrEnum):
@@ -21,7 +21,9 @@ class Kind(StrEnum):
     """
 
     # client
-    REQUEST_SENT = "request.sent"  # req, input_tokens, hit_tokens, output_tokens; size = wire_bytes expected
+    REQUEST_SENT = (
+        "request.sent"  # req, input_tokens, hit_tokens, output_tokens; size = wire_bytes expected
+    )
     TOKEN = "token"  # req, pos, token, source(node)
     REQUEST_DONE = "request.done"  # req, tokens (list of int)
     REQUEST_FAILED = "request.failed"  # req, reason
@@ -36,7 +38,8 @@ class Kind(StrEnum):
     TRANSFER_START = "transfer.start"  # req, peer, conn, blocks; size = wire bytes
     TRANSFER_ACKED = "transfer.acked"  # req, peer, conn, duration_ns; size = wire bytes
     TRANSFER_FAILED = "transfer.failed"  # req, peer, conn, reason
-    TCP_INFO = "tcp.info"  # req, peer, conn, rtt_us, rttvar_us, cwnd, retrans, lost, delivery_bps, min_rtt_us
+    # req, peer, conn, rtt_us, rttvar_us, cwnd, retrans, lost, delivery_bps, min_rtt_us
+    TCP_INFO = "tcp.info"
     # decode
     KV_BEGIN = "kv.begin"  # req, peer, conn, blocks; size = wire bytes
     KV_VERIFIED = "kv.verified"  # req, blocks; size = wire bytes
@@ -45,7 +48,8 @@ class Kind(StrEnum):
     DECODE_END = "decode.end"  # req, tokens (count)
     # lab
     BARRIER = "barrier"  # -
-    LINK_SAMPLE = "link.sample"  # link, dir (forward|backward), packets, drops, backlog, interval_ns; size = bytes in interval
+    # link, dir (forward | backward), packets, drops, lost, backlog, interval_ns; size = bytes
+    LINK_SAMPLE = "link.sample"
     # every agent
     AGENT_READY = "agent.ready"  # role
     AGENT_STOP = "agent.stop"  # status

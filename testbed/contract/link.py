@@ -4,7 +4,7 @@ One ``LinkSpec`` describes one direction. The compiler turns it into one or two
 stages inside a wire namespace, never on an agent's own interface (FACTS: netem on
 a TCP sender's egress distorts TCP)::
 
-    endpoint a ──veth── [wire: stage 1 = rate + buffer │ stage 2 = delay, jitter, loss] ──veth── endpoint b
+    a ──veth── [wire: stage 1 = rate + buffer │ stage 2 = delay, jitter, loss] ──veth── b
 """
 
 from __future__ import annotations

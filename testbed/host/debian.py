@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -86,17 +87,33 @@ def install(packages: tuple[Package, ...]) -> bool:
     Package mirrors fail now and then, so each step is tried several times.
     """
     names = [package.name for package in packages]
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-q", "-o", "Acquire::Retries=3", "-o", "Dpkg::Use-Pty=0"]
+    said = ""
     for _ in range(_ATTEMPTS):
-        subprocess.run([*apt, "update"], env=environment, stdout=subprocess.DEVNULL, check=False)
+        updated, said = _apt([*apt, "update"])
+        installed, words = _apt([*apt, "install", "-y", "--no-install-recommends", *names])
+        said += words
+        if updated and installed:
+            break
+    done = all(package.present() for package in packages)
+    if not done:
+        print(said, file=sys.stderr)
+    return done
+
+
+def _apt(argv: list[str]) -> tuple[bool, str]:
+    """Whether the command succeeded, and what it said if not."""
+    try:
         done = subprocess.run(
-            [*apt, "install", "-y", "--no-install-recommends", *names],
-            env=environment,
+            argv,
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
             check=False,
         )
-        if done.returncode == 0:
-            break
-    return not any(not package.present() for package in packages)
+    except OSError as error:
+        return False, f"{argv[0]}: {error.strerror}\n"
+    return done.returncode == 0, "" if done.returncode == 0 else done.stdout

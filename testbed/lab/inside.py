@@ -27,8 +27,12 @@ _LIMITS = (
     ("net.core.rmem_max", "1073741824"),
     ("net.core.wmem_max", "1073741824"),
     ("net.core.netdev_max_backlog", "1000000"),
+    ("net.ipv4.tcp_mem", "100000000\t100000000\t100000000"),
+    ("vm.percpu_pagelist_high_fraction", "1000000"),
 )
-"""Limits of the guest's kernel that hold for every namespace; they only allow, never set."""
+"""Limits of the guest's kernel that hold for every namespace. Large queues of padding are one
+shared page and need no memory, so TCP must not slow down for them; and without the last line freed
+pages come back scattered, each a mapping of its own on the host."""
 
 
 def run_plan(run: Path) -> None:

@@ -64,9 +64,7 @@ class Namespaces:
         """Interface index of a device; one dump a node answers for all its devices."""
         known = self._indexes.get(node, {})
         if device not in known:
-            known = {
-                str(link.get("ifname")): int(link["index"]) for link in self[node].get_links()
-            }
+            known = {str(link.get("ifname")): int(link["index"]) for link in self[node].get_links()}
             self._indexes[node] = known
         if device not in known:
             raise LabError("find a device", f"{node}:{device}", "the node has no such device")

@@ -29,7 +29,7 @@ class Job:
     overrides: tuple[str, ...] = ()
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """Another run of the batch failed, or the user interrupted: end this guest."""
 
 
@@ -41,7 +41,9 @@ def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Fin
     Raises:
         TestbedError: the first failure; the other guests are ended.
     """
-    prepared = {job.label: prepare(job.scenario, job.overrides, job.seed, place=out) for job in jobs}
+    prepared = {
+        job.label: prepare(job.scenario, job.overrides, job.seed, place=out) for job in jobs
+    }
     order = sorted(prepared, key=lambda label: -prepared[label].plan.estimate.wall_s)
     stop = threading.Event()
     results: dict[str, Finished] = {}
@@ -92,7 +94,7 @@ def _run(
 
     def show(progress: Progress, wall_s: float) -> None:
         if stop.is_set():
-            raise _Stopped
+            raise _StoppedError
         virtual = max(0.0, (progress.virtual_ns - plan.guest.start_ns) / 1e9)
         bars.update(
             task, completed=min(virtual, total),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +23,7 @@ from testbed.errors import (
 from testbed.lab.guest.boot import Kernel, Orders, Outcome, boot, tail
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.progress import Progress
+from testbed.lab.program import run_module
 from testbed.metrics.compute import Json, compute
 from testbed.report import write_report
 from testbed.run.folder import make_folder, write_inputs, write_json
@@ -120,13 +119,10 @@ def compute_reference(run: Path) -> None:
     plan = json.loads((run / "plan.json").read_text(encoding="utf-8"))
     if not any(agent["role"] == Role.DECODE.value for agent in plan["agents"]):
         return
-    done = subprocess.run(
-        [sys.executable, "-m", "testbed_agents.reference", str(run)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
+    done = run_module("testbed_agents.reference", str(run))
+    if done.status != 0:
         raise AnalysisError(
-            "compute the reference answers", str(run), done.stderr.strip()[-2000:], "see above"
+            "compute the reference answers", str(run), done.err.strip()[-2000:], "see above"
         )
 
 

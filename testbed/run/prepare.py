@@ -3,8 +3,6 @@ apart from reading files and facts of the host; touches nothing."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +11,7 @@ from testbed.contract.agent import Request
 from testbed.contract.plan import Plan
 from testbed.contract.role import Role
 from testbed.errors import HostError, UsageError
+from testbed.lab.program import run_module
 from testbed.plan import RunPaths, capacity, make_plan, names_of, roster
 from testbed.run.hostfacts import read_host_facts
 from testbed.scenario import Scenario, load_scenario
@@ -88,9 +87,7 @@ def prepare(
         lab=lab,
         clock=clock,
         on=on,
-        paths=RunPaths(
-            weights=None if weights is None else f"{GUEST_WEIGHTS}/{weights.name}"
-        ),
+        paths=RunPaths(weights=None if weights is None else f"{GUEST_WEIGHTS}/{weights.name}"),
     )
     return Prepared(scenario, plan, requests, weights)
 
@@ -102,10 +99,7 @@ def weights_file(model: str) -> Path | None:
     """
     if model == "nano":
         return None
-    done = subprocess.run(
-        [sys.executable, "-m", "testbed_agents.model.convert"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise HostError("convert the model's weights", model, done.stderr.strip(), "make setup")
-    return Path(done.stdout.strip().splitlines()[-1])
+    done = run_module("testbed_agents.model.convert")
+    if done.status != 0:
+        raise HostError("convert the model's weights", model, done.err.strip(), "make setup")
+    return Path(done.out.strip().splitlines()[-1])

@@ -6,13 +6,13 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
 import testbed
 from testbed.lab.guest.boot import Kernel, cpu_capability
 from testbed.lab.guest.snapshot import code_digest
+from testbed.lab.program import run_program
 
 _TOOLS = ("torch", "transformers", "mininet", "pyroute2", "pyzmq", "pydantic", "pandas", "numpy")
 
@@ -20,13 +20,10 @@ _TOOLS = ("torch", "transformers", "mininet", "pyroute2", "pyzmq", "pydantic", "
 def _git(*words: str) -> str | None:
     """One line of git's answer about the checkout this package lies in, or None."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(Path(testbed.__file__).parent), *words],
-            capture_output=True, text=True, timeout=10, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        done = run_program("git", "-C", str(Path(testbed.__file__).parent), *words, timeout_s=10.0)
+    except (OSError, TimeoutError):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.out.strip() if done.status == 0 else None
 
 
 def file_digest(path: Path) -> str:

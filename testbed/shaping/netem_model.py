@@ -39,7 +39,10 @@ class Tausworthe:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What leaves for one packet sent: one delay (ns) per copy, the original's last."""
+    """What leaves for one packet sent: one delay (ns) per copy, the original's last.
+
+    ``corrupted`` says that at least one copy has a flipped bit (which one, nobody knows).
+    """
 
     delays_ns: tuple[int, ...]
     corrupted: bool = False
@@ -94,8 +97,8 @@ class NetemModel:
         if count == 0:
             return Fate(())
         corrupted = spec.corrupt != 0 and spec.corrupt >= draw()
-        first = self._enqueue(original=False).delays_ns if count > 1 else ()
-        return Fate((*first, self._delay()), corrupted)
+        copy = self._enqueue(original=False) if count > 1 else Fate(())
+        return Fate((*copy.delays_ns, self._delay()), corrupted or copy.corrupted)
 
     def _loss(self) -> bool:
         match self.spec.loss_model:

@@ -48,6 +48,8 @@ def _causes(spec: LinkSpec) -> list[tuple[str, str]]:
         found.extend(_jitter_causes(spec.jitter, spec))
     if spec.slot is not None and spec.slot.min_ns > spec.slot.max_ns:
         found.append(("slot: min exceeds max", "swap them"))
+    if spec.slot is not None and spec.jitter is not None:
+        found.append(("slot and jitter both decide when a packet leaves", "choose one"))
     if spec.ecn and spec.loss is None:
         found.append(("ecn marks what loss would drop, and there is no loss", "add loss"))
     if isinstance(spec.loss, FourState):

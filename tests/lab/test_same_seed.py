@@ -50,9 +50,7 @@ def test_another_memory_size_changes_nothing(testbed: Command, first: str) -> No
     assert digest(testbed("run", "hello", "--json", "--memory", "3 GiB")) == first
 
 
-def test_another_clone_path_changes_nothing(
-    testbed: Command, first: str, tmp_path: Path
-) -> None:
+def test_another_clone_path_changes_nothing(testbed: Command, first: str, tmp_path: Path) -> None:
     clone = tmp_path / "a" / "much" / "longer" / "path" / "to" / "the" / "same" / "code"
     for name in ("testbed", "agents", "topologies", "tc_profiles", "profiles", "scenarios"):
         shutil.copytree(CHECKOUT / name, clone / name)
@@ -91,7 +89,12 @@ def test_an_ordinary_user_sees_the_same_timeline(
             shutil.copy(link, kernels / link.name, follow_symlinks=False)
         nobody = pwd.getpwnam("nobody")
         subprocess.run(["chown", "-R", str(nobody.pw_uid), str(home)], check=True)
-        become = ("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
+        become = (
+            "setpriv",
+            f"--reuid={nobody.pw_uid}",
+            f"--regid={nobody.pw_gid}",
+            "--clear-groups",
+        )
         done = testbed(
             "run", "hello", "--json", "--out", str(home / "run"),
             prefix=become, XDG_CACHE_HOME=str(home / "cache"), HOME=str(home), TMPDIR="/tmp",

@@ -82,9 +82,7 @@ async def client_main(runtime: Runtime) -> None:
     offering = asyncio.create_task(offer)
     deadline = asyncio.create_task(clock.until(config.window.deadline_ns))
     stopped = asyncio.create_task(runtime.stop.wait())
-    await asyncio.wait(
-        (offering, deadline, listener, stopped), return_when=asyncio.FIRST_COMPLETED
-    )
+    await asyncio.wait((offering, deadline, listener, stopped), return_when=asyncio.FIRST_COMPLETED)
     for task in (offering, deadline, listener, stopped):
         if task.done():
             task.result()  # a failure propagates

@@ -35,7 +35,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Prefill to decode: a transfer of this request's blocks is coming; decode it for ``client``."""
+    """Prefill to decode: this request's blocks are coming; decode it for ``client``."""
 
     req: int
     input_tokens: int

@@ -30,6 +30,11 @@ SCORES_MAX = 1 << 21
 """Attention scores per head held at once; bounds the memory of long prompts."""
 
 
+def use_threads(count: int) -> None:
+    """Lets numeric code of this process use ``count`` threads; tokens do not depend on it."""
+    torch.set_num_threads(count)
+
+
 class Engine:
     """See ``protocol.Model``.
 

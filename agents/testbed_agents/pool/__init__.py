@@ -6,6 +6,6 @@ room never opens, reads or writes a socket.
 
 from testbed_agents.pool.fifo import FifoPool, Grant, Queued
 from testbed_agents.pool.gate import Lease, PoolGate
-from testbed_agents.pool.refusal import PoolRefused, Refusal
+from testbed_agents.pool.refusal import AcquireError, Refusal
 
-__all__ = ["FifoPool", "Grant", "Lease", "PoolGate", "PoolRefused", "Queued", "Refusal"]
+__all__ = ["AcquireError", "FifoPool", "Grant", "Lease", "PoolGate", "Queued", "Refusal"]

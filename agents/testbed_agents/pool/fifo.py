@@ -79,6 +79,10 @@ class FifoPool:
             return since_ns + self._timeout_ns
         return None
 
+    def is_idle(self, connection: int) -> bool:
+        """Whether nobody uses it and it is not broken."""
+        return connection in self._idle
+
     def request(self, now_ns: int) -> Grant | Queued | Refusal:
         """Ask for a connection."""
         self._advance(now_ns)

@@ -9,7 +9,7 @@ from testbed.contract.agent import Pool
 from testbed.contract.event import EventLog, Kind
 from testbed_agents.clock import AgentClock
 from testbed_agents.pool.fifo import FifoPool, Grant, Queued
-from testbed_agents.pool.refusal import PoolRefused, Refusal
+from testbed_agents.pool.refusal import AcquireError, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PoolGate:
     async def acquire(self, request: int) -> Lease:
         """Wait for a connection, first come, first served.
 
-        Raises PoolRefused when the queue is full, the wait is too long or the pool is
+        Raises AcquireError when the queue is full, the wait is too long or the pool is
         closed. A cancelled wait loses nothing: a grant that came in between moves on.
         """
         now_ns = self._clock.now_ns()
@@ -120,9 +120,9 @@ class PoolGate:
         if not future.done():
             future.set_exception(self._refused(request, reason))
 
-    def _refused(self, request: int, reason: Refusal) -> PoolRefused:
+    def _refused(self, request: int, reason: Refusal) -> AcquireError:
         self._log.emit(Kind.POOL_REFUSED, req=request, peer=self._peer, reason=reason.value)
-        return PoolRefused(f"request {request} to {self._peer}", reason)
+        return AcquireError(f"request {request} to {self._peer}", reason)
 
     def _emit(self, kind: Kind, request: int) -> None:
         self._log.emit(

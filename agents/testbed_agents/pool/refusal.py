@@ -15,7 +15,7 @@ class Refusal(StrEnum):
     CLOSED = "closed"
 
 
-class PoolRefused(TestbedError):
+class AcquireError(TestbedError):
     """The pool gave no connection; the request must be reported failed."""
 
     def __init__(self, subject: str, reason: Refusal) -> None:

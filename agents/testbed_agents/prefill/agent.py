@@ -51,9 +51,7 @@ class PrefillAgent:
                 async with asyncio.TaskGroup() as opening:
                     for sender in self._senders.values():
                         opening.create_task(sender.open())
-                await until_stopped(
-                    self._runtime.stop, self._listen(), self._compute(transfers)
-                )
+                await until_stopped(self._runtime.stop, self._listen(), self._compute(transfers))
             finally:
                 for sender in self._senders.values():
                     await sender.close()
@@ -105,9 +103,7 @@ class PrefillAgent:
     async def _transfer(self, job: Submit, blocks: tuple[memoryview, ...]) -> None:
         try:
             await self._senders[job.decode].send(
-                OutgoingTransfer(
-                    request=job.req, epoch=0, blocks=blocks, wire_bytes=job.wire_bytes
-                )
+                OutgoingTransfer(request=job.req, epoch=0, blocks=blocks, wire_bytes=job.wire_bytes)
             )
         except TestbedError as error:
             self._refuse(job, getattr(error, "reason", type(error).__name__))

@@ -10,7 +10,7 @@ KV bytes, is touched by either program; the rest is padding that neither end cop
 This room and ``control`` are the only ones that know sockets.
 """
 
-from testbed_agents.transport.fault import Fault, FrameError, TransferFailed
+from testbed_agents.transport.fault import Fault, FrameError, TransferError
 from testbed_agents.transport.receiver import KvReceiver
 from testbed_agents.transport.sender import KvSender
 from testbed_agents.transport.transfer import IncomingTransfer, OutgoingTransfer, Receipt
@@ -23,5 +23,5 @@ __all__ = [
     "KvSender",
     "OutgoingTransfer",
     "Receipt",
-    "TransferFailed",
+    "TransferError",
 ]

@@ -32,12 +32,14 @@ class FrameError(ProtocolError):
 
     def __init__(self, reason: Fault, subject: str, cause: str) -> None:
         self.reason = reason
+        self.detail = cause
         super().__init__("read a KV frame", subject, f"{reason.value}: {cause}")
 
 
-class TransferFailed(ProtocolError):
+class TransferError(ProtocolError):
     """A transfer was not acknowledged; the request must be reported failed."""
 
     def __init__(self, reason: Fault, subject: str, cause: str) -> None:
         self.reason = reason
+        self.detail = cause
         super().__init__("transfer KV", subject, f"{reason.value}: {cause}")

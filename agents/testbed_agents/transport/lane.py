@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from testbed.contract.agent import Peer, Tcp
 from testbed_agents.transport import frame
 from testbed_agents.transport.connection import reset, tuned_socket
-from testbed_agents.transport.fault import Fault, FrameError, TransferFailed
+from testbed_agents.transport.fault import Fault, FrameError, TransferError
 from testbed_agents.transport.padding import FILE_BYTES, PaddingFile
 from testbed_agents.transport.pieces import Pad, Piece
 from testbed_agents.transport.tcp_info import TcpInfo, read_tcp_info
@@ -46,8 +46,13 @@ class Lane:
         self._room: asyncio.Future[None] | None = None
         self._received = bytearray()
 
+    @property
+    def usable(self) -> bool:
+        """Whether the connection is open as far as we know."""
+        return self._socket is not None
+
     async def open(self) -> None:
-        """Connect and introduce ourselves. Raises OSError or TransferFailed."""
+        """Connect and introduce ourselves. Raises OSError or TransferError."""
         loop = asyncio.get_running_loop()
         connection = tuned_socket(self._tcp)
         try:
@@ -58,20 +63,20 @@ class Lane:
             loop.add_reader(connection, self._readable)
             ack = await self.exchange((frame.encode_hello(self._hello),))
             if ack.status is not frame.Status.APPLIED:
-                raise TransferFailed(Fault.BAD_HELLO, self._peer.name, ack.reason)
+                raise TransferError(Fault.BAD_HELLO, self._peer.name, ack.reason)
         except BaseException:
             self.abort()
             reset(connection)
             raise
 
     async def exchange(self, pieces: Iterable[Piece]) -> frame.Ack:
-        """Write all pieces and wait for the answer. Raises TransferFailed.
+        """Write all pieces and wait for the answer. Raises TransferError.
 
         After any exception, cancellation included, the stream is in an unknown state:
         the caller must ``abort``.
         """
         if self._socket is None or self._answer is not None:
-            raise TransferFailed(Fault.CONNECTION_LOST, self._peer.name, "no usable connection")
+            raise TransferError(Fault.CONNECTION_LOST, self._peer.name, "no usable connection")
         self._answer = asyncio.get_running_loop().create_future()
         try:
             await self._write_all(self._socket, pieces, self._answer)
@@ -80,7 +85,7 @@ class Lane:
             self._readable()  # a refusal that came before the reset says more
             if self._answer.done():
                 return self._answer.result()
-            raise TransferFailed(Fault.CONNECTION_LOST, self._peer.name, str(error)) from error
+            raise TransferError(Fault.CONNECTION_LOST, self._peer.name, str(error)) from error
         finally:
             if self._answer.done() and not self._answer.cancelled():
                 self._answer.exception()  # seen: it was raised above or lost to an earlier one
@@ -98,7 +103,7 @@ class Lane:
             loop.remove_writer(self._socket)
             reset(self._socket)
             self._socket = None
-            self._fail(TransferFailed(Fault.CONNECTION_LOST, self._peer.name, "aborted"))
+            self._fail(TransferError(Fault.CONNECTION_LOST, self._peer.name, "aborted"))
 
     async def _write_all(
         self,
@@ -157,7 +162,7 @@ class Lane:
         try:
             data = self._socket.recv(frame.ACK_BYTES - len(self._received))
             if not data:
-                raise TransferFailed(
+                raise TransferError(
                     Fault.CONNECTION_LOST, self._peer.name, "closed by the receiver"
                 )
             self._received += data
@@ -169,23 +174,23 @@ class Lane:
                 raise FrameError(Fault.UNEXPECTED, self._peer.name, "an answer to no question")
         except BlockingIOError:
             return
-        except (FrameError, TransferFailed) as error:
-            self._break(TransferFailed(error.reason, self._peer.name, error.cause))
+        except (FrameError, TransferError) as error:
+            self._break(TransferError(error.reason, self._peer.name, error.detail))
         except OSError as error:
-            self._break(TransferFailed(Fault.CONNECTION_LOST, self._peer.name, str(error)))
+            self._break(TransferError(Fault.CONNECTION_LOST, self._peer.name, str(error)))
         else:
             self._answer.set_result(ack)
             if self._room is not None:
                 _wake(self._room)
 
-    def _break(self, error: TransferFailed) -> None:
+    def _break(self, error: TransferError) -> None:
         idle = self._answer is None
         self._fail(error)
         self.abort()
         if idle:
             self._on_lost(self._hello.connection)
 
-    def _fail(self, error: TransferFailed) -> None:
+    def _fail(self, error: TransferError) -> None:
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
         if self._room is not None:

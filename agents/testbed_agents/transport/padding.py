@@ -27,8 +27,10 @@ class PaddingFile:
         os.ftruncate(self.fd, FILE_BYTES)
 
     def close(self) -> None:
-        """Give the descriptor back."""
-        os.close(self.fd)
+        """Give the descriptor back; a second call does nothing."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
 
 def stream(request: int, offset: int, count: int) -> memoryview:

@@ -33,7 +33,7 @@ class KvReceiver:
         self._clock = clock
         self._log = log
         self._epochs = Epochs()
-        self._inlets: set[Inlet] = set()
+        self._inlets: dict[Inlet, None] = {}  # in order of acceptance
         self._deadlines: dict[Inlet, asyncio.TimerHandle] = {}
         self._listener: socket.socket | None = None
         self._work: asyncio.TaskGroup | None = None
@@ -106,11 +106,11 @@ class KvReceiver:
     def ended(self, inlet: Inlet, error: FrameError | None) -> None:
         """Called by an inlet when its connection is closed."""
         self._forget(inlet)
-        self._inlets.discard(inlet)
+        self._inlets.pop(inlet, None)
         if error is not None and inlet.current is not None:
             self._log.emit(
                 Kind.KV_REFUSED, req=inlet.current.request,
-                reason=f"{error.reason.value}: {error.cause}",
+                reason=error.cause,
             )  # fmt: skip
 
     def _accept(self, listener: socket.socket) -> None:
@@ -127,7 +127,7 @@ class KvReceiver:
                 connection, self._config.node, self._config.verify == "all",
                 self._config.tcp.receive_low_water, self._epochs, self,
             )  # fmt: skip
-            self._inlets.add(inlet)
+            self._inlets[inlet] = None
             self._expect(inlet)
 
     def _expect(self, inlet: Inlet) -> None:

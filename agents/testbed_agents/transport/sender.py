@@ -6,11 +6,11 @@ import asyncio
 
 from testbed.contract.agent import AgentConfig, Peer
 from testbed.contract.event import EventLog, Kind
-from testbed.errors import ProtocolError
+from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
 from testbed_agents.pool import Lease, PoolGate
 from testbed_agents.transport import frame
-from testbed_agents.transport.fault import Fault, TransferFailed
+from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.lane import Lane
 from testbed_agents.transport.padding import PaddingFile
 from testbed_agents.transport.pieces import Parcel
@@ -32,7 +32,8 @@ class KvSender:
         self._filler = PaddingFile()
         self._gate = PoolGate(peer.name, config.pool, clock, log)
         self._retransmitted = [0] * config.pool.size
-        self._repairs: set[asyncio.Task[None]] = set()
+        self._repairs: dict[int, asyncio.Task[None]] = {}
+        self._defect: BaseException | None = None
         self._closed = False
         self._lanes = [
             Lane(
@@ -44,27 +45,39 @@ class KvSender:
         ]  # fmt: skip
 
     async def open(self) -> None:
-        """Connect all lanes, after the barrier. Raises OSError or TransferFailed."""
-        async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
-            async with asyncio.TaskGroup() as group:
-                for lane in self._lanes:
-                    group.create_task(lane.open())
+        """Connect all lanes, after the barrier. Raises AgentError when one cannot."""
+        try:
+            async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
+                async with asyncio.TaskGroup() as group:
+                    for lane in self._lanes:
+                        group.create_task(lane.open())
+        except (TimeoutError, ExceptionGroup) as error:
+            first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            raise AgentError(
+                "open the connection pool", self._peer.name, str(first) or "no answer in time",
+                "see that the receiver listens before the barrier",
+            ) from first  # fmt: skip
 
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         """Acquire a connection, send, wait for the acknowledgement, release.
 
-        Raises PoolRefused when no connection was to be had and TransferFailed when
+        Raises AcquireError when no connection was to be had and TransferError when
         the transfer was not acknowledged; both have a ``reason``. Whatever happens,
         the connection goes back to the pool or is replaced.
         """
+        if self._defect is not None:
+            raise AgentError(
+                "replace a connection", self._peer.name, str(self._defect)
+            ) from self._defect
         parcel = Parcel(transfer, self._pool.chunk_bytes, self._verify_all)
         lease = await self._gate.acquire(transfer.request)
         healthy = False
         try:
             ack = await self._transmit(transfer, parcel, lease)
-            healthy = ack.status is not frame.Status.BROKEN
+            usable = self._lanes[lease.connection].usable
+            healthy = usable and ack.status is not frame.Status.BROKEN
             if ack.status is not frame.Status.APPLIED:
-                raise TransferFailed(Fault.REFUSED, f"request {transfer.request}", ack.reason)
+                raise TransferError(Fault.REFUSED, f"request {transfer.request}", ack.reason)
             wire_bytes = parcel.layout.wire_bytes
             duration_ns = self._clock.now_ns() - lease.at_ns
             self._log.emit(
@@ -72,11 +85,8 @@ class KvSender:
                 req=transfer.request, peer=self._peer.name, conn=lease.connection,
                 duration_ns=duration_ns,
             )  # fmt: skip
-        except TransferFailed as error:
-            self._log.emit(
-                Kind.TRANSFER_FAILED, req=transfer.request, peer=self._peer.name,
-                conn=lease.connection, reason=f"{error.reason.value}: {error.cause}",
-            )  # fmt: skip
+        except (TransferError, asyncio.CancelledError) as error:
+            self._emit_failed(transfer.request, lease.connection, error)
             raise
         finally:
             self._emit_tcp_info(transfer.request, lease.connection)
@@ -91,7 +101,7 @@ class KvSender:
         """Refuse who waits, end all repairs, close all connections."""
         self._closed = True
         self._gate.close()
-        repairs = tuple(self._repairs)
+        repairs = tuple(self._repairs.values())
         for repair in repairs:
             repair.cancel()
         await asyncio.gather(*repairs, return_exceptions=True)
@@ -111,10 +121,16 @@ class KvSender:
             async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
                 ack = await self._lanes[lease.connection].exchange(parcel.pieces())
         except TimeoutError as error:
-            raise TransferFailed(Fault.TIMEOUT, subject, "no acknowledgement in time") from error
+            raise TransferError(Fault.TIMEOUT, subject, "no acknowledgement in time") from error
         if (ack.request, ack.epoch) != (transfer.request, transfer.epoch):
-            raise TransferFailed(Fault.UNEXPECTED, subject, f"{ack} acknowledges another")
+            raise TransferError(Fault.UNEXPECTED, subject, f"{ack} acknowledges another")
         return ack
+
+    def _emit_failed(self, request: int, connection: int, error: BaseException) -> None:
+        reason = error.cause if isinstance(error, TransferError) else "cancelled"
+        self._log.emit(
+            Kind.TRANSFER_FAILED, req=request, peer=self._peer.name, conn=connection, reason=reason
+        )  # fmt: skip
 
     def _emit_tcp_info(self, request: int, connection: int) -> None:
         """``retrans`` counts the segments sent again during this transfer."""
@@ -131,7 +147,8 @@ class KvSender:
         )  # fmt: skip
 
     def _lost(self, connection: int) -> None:
-        if not self._closed:
+        # a connection that has just been given out is left to its holder, who will notice
+        if not self._closed and self._gate.state.is_idle(connection):
             self._gate.retire(connection)
             self._repair(connection)
 
@@ -140,14 +157,12 @@ class KvSender:
         self._retransmitted[connection] = 0
         if not self._closed:
             task = asyncio.get_running_loop().create_task(self._reopen(connection))
-            self._repairs.add(task)
+            self._repairs[connection] = task
             task.add_done_callback(self._repaired)
 
     def _repaired(self, task: asyncio.Task[None]) -> None:
-        self._repairs.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # a mistake of this program, not of the network: let the loop report it
-            raise error
+        if not task.cancelled():
+            self._defect = self._defect or task.exception()  # told by the next ``send``
 
     async def _reopen(self, connection: int) -> None:
         attempt = 0
@@ -159,5 +174,6 @@ class KvSender:
                     await self._lanes[connection].open()
             except (OSError, ProtocolError):
                 continue  # the receiver may be away: try again until we are closed
+            del self._repairs[connection]
             self._gate.restore(connection)
             return

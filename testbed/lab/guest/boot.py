@@ -63,7 +63,9 @@ class Outcome:
 def cpu_capability() -> str:
     """The instruction set that numeric code is pinned to: avx2 where there is one."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-        return "avx2" if any("avx2" in line.split() for line in file if "flags" in line) else "default"
+        return (
+            "avx2" if any("avx2" in line.split() for line in file if "flags" in line) else "default"
+        )
 
 
 def guest_environment() -> dict[str, str]:
@@ -108,7 +110,9 @@ def _kernel_argv(kernel: Kernel, orders: Orders, staging: Path) -> list[str]:
     for path in (python, str(staging)):
         if any(c.isspace() or c in ",\"'" for c in path):
             raise HostError(
-                "boot the lab guest", path, "a kernel command line cannot carry this path",
+                "boot the lab guest",
+                path,
+                "a kernel command line cannot carry this path",
                 "set TMPDIR to a folder without spaces, commas and quotes",
             )
     return [
@@ -182,11 +186,9 @@ def boot(
                 "console": str(logs / "console.log"),
                 "staging": str(staging),
             }
-            warden = subprocess.Popen(
-                [
-                    sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("warden.py")),
-                    str(staging),  # read by people who look at ps
-                ],  # fmt: skip
+            program = str(Path(__file__).with_name("warden.py"))
+            warden = subprocess.Popen(  # the folder is an argument for people who look at ps
+                [sys.executable, "-I", "-S", "-B", program, str(staging)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
@@ -259,7 +261,9 @@ def _outcome(orders: Orders, guest: int | None, wall_s: float) -> Outcome:
     progress = read_progress(orders.run_folder)
     if not status_file.is_file():
         console = tail(logs / "console.log")
-        cause = f"the guest died (kernel exit {guest}) before its program ended; console:\n{console}"
+        cause = (
+            f"the guest died (kernel exit {guest}) before its program ended; console:\n{console}"
+        )
         remedy = "see logs/console.log and logs/guest.log in the run folder"
         if "ran out of memory" in console or "map_count" in console:
             cause = f"the guest ran out of host memory mappings; console:\n{console}"

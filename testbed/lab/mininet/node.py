@@ -48,7 +48,9 @@ def hold_namespace() -> int:
     os.close(reader)
     if answer != b"y":
         os.waitpid(pid, 0)
-        raise LabError("make a network namespace", "unshare", "the kernel refuses", "testbed doctor")
+        raise LabError(
+            "make a network namespace", "unshare", "the kernel refuses", "testbed doctor"
+        )
     return pid
 
 
@@ -63,7 +65,8 @@ class LabInterface(Intf):  # type: ignore[misc]  # Mininet has no types
 class LabNode(MininetNode):  # type: ignore[misc]  # Mininet has no types
     """See the module. ``pid`` is the process that holds the namespace."""
 
-    holder: int | None = None
+    holder: int = 0
+    inNamespace: bool  # noqa: N815  # Mininet's name
 
     def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802  # Mininet's name
         """Makes the namespace only."""
@@ -92,9 +95,9 @@ class LabNode(MininetNode):  # type: ignore[misc]  # Mininet has no types
     def terminate(self) -> None:
         """Ends the shell, if there is one, and the namespace."""
         super().terminate()
-        if self.holder is not None:
+        if self.holder:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.holder, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.holder, 0)
-            self.holder = None
+            self.holder = 0

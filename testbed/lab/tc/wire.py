@@ -124,6 +124,13 @@ class Wire:
                 options = encode_netem(decode_netem(entry.options))
                 change(self._socket, Place(index, entry.handle, ROOT), Netem.kind, options)
 
+    def replace_root(self, device: str, options: bytes) -> None:
+        """Put a netem with these very options at the root of a device."""
+        index = _index(self._reader.devices(), device)
+        delete_if_there(self._socket, Place(index, 0, ROOT))
+        place = Place(index, ROOT_HANDLE, ROOT)
+        send(self._socket, Command.ADD_QDISC, place, Netem.kind, options)
+
     def _clear(self, *indexes: int) -> None:
         for index in indexes:
             delete_if_there(self._socket, Place(index, 0, ROOT))
@@ -150,8 +157,7 @@ class Wire:
                 send(self._socket, Command.ADD_FILTER, place, "matchall", options)
             case Netem():
                 options = encode_netem(spec)
-                place = Place(index, ROOT_HANDLE, ROOT)
-                send(self._socket, Command.ADD_QDISC, place, Netem.kind, options)
+                self.replace_root(device, options)
             case Fq():
                 options = encode_fq(spec)
                 place = Place(index, CHILD_HANDLE, ROOT_HANDLE | 1)

@@ -1,0 +1,43 @@
+"""Measures the delay of lone frames on an idle link against the prediction for each."""
+
+from __future__ import annotations
+
+from testbed.fidelity.bench import MARGIN_NS, Bench
+from testbed.fidelity.frame import Template
+from testbed.fidelity.probe import Probe
+from testbed.fidelity.row import CalibrationRow
+from testbed.shaping.netem_model import NetemModel
+
+ALLOWANCE_NS = 1_000
+
+
+def measure_delay(bench: Bench, template: Template, probes: int) -> CalibrationRow:
+    """Send lone frames; worst deviation from serialisation + predicted delay."""
+    spec, delay = bench.way.spec, bench.delay
+    serialisation = bench.serialisation_ns(template.wire_bytes)
+    tolerance = ALLOWANCE_NS + bench.serialisation_ns(bench.full().wire_bytes)
+    bench.wire.reseed(bench.way)
+    model = NetemModel(delay)
+    worst, seen, strays = 0, 0, 0
+    with Probe(bench.source, bench.sink, template) as probe:
+        for _ in range(probes):
+            fate = model.next_packet()
+            burst = probe.burst(1, serialisation + bench.longest_ns + MARGIN_NS)
+            measured = sorted(arrival.at_ns - burst.sent_ns for arrival in burst.arrivals)
+            exit_ns = burst.sent_ns + serialisation
+            expected = [serialisation + one for one in bench.delays_ns(fate, burst, exit_ns)]
+            if fate.corrupted:
+                continue
+            strays += abs(len(measured) - len(expected))
+            for one, other in zip(measured, expected, strict=False):
+                seen += 1
+                late = one - other
+                slack = spec.slot.max_ns if spec.slot else 0
+                excess = late if late < 0 else max(0, late - slack)
+                worst = max(worst, excess, key=abs)
+    ok = strays == 0 and seen > 0 and abs(worst) <= tolerance
+    text = f"off by at most {worst:+d} ns in {seen} frames"
+    if strays:
+        text += f", {strays} frames too many or too few"
+    name = f"delay, lone frames of {template.wire_bytes} B"
+    return bench.row(name, f"{spec.delay_ns} ns", text, f"{tolerance} ns", ok)

@@ -1,0 +1,47 @@
+"""Runs another program of ours to its end, as a process that dies with this one."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended and what it said."""
+
+    status: int
+    out: str
+    err: str
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def run_program(*argv: str, timeout_s: float | None = None) -> Ended:
+    """Runs ``argv`` (no shell) and waits for it.
+
+    Raises:
+        OSError: it cannot be started.
+        TimeoutError: it took longer than ``timeout_s``.
+    """
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, check=False, timeout=timeout_s,
+            stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"{argv[0]} took longer than {timeout_s} s") from error
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def run_module(module: str, *arguments: str) -> Ended:
+    """Runs ``python -m module`` with this interpreter."""
+    return run_program(sys.executable, "-m", module, *arguments)

@@ -1,0 +1,83 @@
+"""The agents' clock: never early, and not rounded to milliseconds."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import socket
+import time
+from collections.abc import Coroutine
+
+import pytest
+
+from testbed_agents.clock import AgentClock, new_loop
+from testbed_agents.event_loop import PreciseSelector
+
+
+def run(work: Coroutine[None, None, None]) -> None:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(work)
+
+
+def test_waiting_is_never_early_and_not_rounded_to_milliseconds() -> None:
+    async def work() -> None:
+        clock = AgentClock(time.time_ns())
+        late_ns: list[int] = []
+        for _ in range(50):
+            wanted_ns = clock.now_ns() + 100_000
+            await clock.until(wanted_ns)
+            late_ns.append(clock.now_ns() - wanted_ns)
+        assert min(late_ns) >= 0
+        assert min(late_ns) < 800_000  # a millisecond's rounding makes at least 900 us
+
+    run(work())
+
+
+def test_a_time_that_is_past_does_not_wait() -> None:
+    async def work() -> None:
+        clock = AgentClock(time.time_ns() - 1_000_000)
+        await clock.until(0)
+        await clock.spend(0)
+        await clock.spend(-5)
+
+    run(work())
+
+
+def test_cancelled_waits_leave_no_timer_that_matters() -> None:
+    async def work() -> None:
+        clock = AgentClock(time.time_ns())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await clock.until(10**12)
+
+    run(work())
+
+
+def test_now_counts_from_the_barrier() -> None:
+    clock = AgentClock(time.time_ns() + 10**12)
+    assert -(10**12) <= clock.now_ns() < -(10**11)
+
+
+def test_the_selector_reports_what_is_ready_and_for_what() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, PreciseSelector() as selector:
+        key = selector.register(ours, selectors.EVENT_READ | selectors.EVENT_WRITE, "data")
+        assert selector.select(0) == [(key, selectors.EVENT_WRITE)]
+        theirs.send(b"x")
+        assert selector.select(None) == [(key, selectors.EVENT_READ | selectors.EVENT_WRITE)]
+        selector.modify(ours, selectors.EVENT_READ, "other")
+        assert selector.get_key(ours).data == "other"
+        ours.recv(1)
+        assert selector.select(0.0005) == []
+        with pytest.raises(KeyError):
+            selector.register(ours, selectors.EVENT_READ)
+        selector.unregister(ours)
+        assert len(selector.get_map()) == 0
+
+
+def test_the_selector_forgets_a_closed_socket() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, PreciseSelector() as selector:
+        selector.register(ours, selectors.EVENT_READ)
+        ours.close()
+        assert selector.unregister(ours).fileobj is ours
