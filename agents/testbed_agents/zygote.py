@@ -22,6 +22,7 @@ from testbed.contract.agent import AgentConfig
 from testbed.contract.role import Role
 from testbed.errors import AgentError
 from testbed_agents.client.agent import client_main
+from testbed_agents.control.steady import steady_libzmq
 from testbed_agents.decode.agent import decode_main
 from testbed_agents.prefill.agent import prefill_main
 from testbed_agents.runtime import Main, read_config, run_agent
@@ -100,8 +101,13 @@ def _fork(place: Placement, config: AgentConfig, say: int) -> int:
         os._exit(status)
 
 
-def main(path: str) -> int:
-    """Reads the placements, loads what the agents need, forks them, reports their ends."""
+def main(path: str, virtual: bool) -> int:
+    """Reads the placements, loads what the agents need, forks them, reports their ends.
+
+    ``virtual``: the clock is the guest's, so nothing may depend on the host's speed.
+    """
+    if virtual:
+        steady_libzmq()
     listed = json.loads(Path(path).read_text(encoding="utf-8"))
     places = [Placement(**item) for item in listed]
     configs = [read_config(Path(place.config)) for place in places]
@@ -133,4 +139,4 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], virtual=sys.argv[2] == "virtual"))

@@ -52,7 +52,7 @@ class Crew:
         listing.write_text(json.dumps(places), encoding="utf-8")
         ledger.acquire("process", "zygote and agents", self._end)
         self._zygote = subprocess.Popen(
-            [sys.executable, "-B", "-m", "testbed_agents.zygote", str(listing)],
+            [sys.executable, "-B", "-m", "testbed_agents.zygote", str(listing), plan.clock],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=(run / "logs" / "zygote.log").open("ab"),

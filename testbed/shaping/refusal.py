@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from testbed.contract.link import Distribution, FourState, Jitter, LinkSpec
+from testbed.contract.link import (
+    Distribution,
+    FourState,
+    GilbertElliott,
+    Jitter,
+    LinkSpec,
+    RandomLoss,
+)
 from testbed.errors import PlanError
 from testbed.shaping.distribution import SCALE, table_of
 
@@ -10,6 +17,8 @@ ETHERNET_HEADER = 14
 LONGEST_SPREAD_NS = 2**31 - 1
 """netem caps larger jitter in silence (sch_netem.c: netem_change)."""
 SLOWEST_BPS = 8_000
+LONGEST_DELAY_NS = 60_000_000_000
+SMALLEST_SHARE = 2**-32
 
 
 def refuse_unphysical(spec: LinkSpec, subject: str) -> None:
@@ -35,6 +44,13 @@ def _causes(spec: LinkSpec) -> list[tuple[str, str]]:
                 "enlarge the buffer or lower superframe_bytes",
             )
         )
+    if spec.delay_ns > LONGEST_DELAY_NS:
+        found.append((f"a delay of {spec.delay_ns} ns is over a minute", "lower the delay"))
+    found.extend(
+        (f"{what} of {share:g} is below the kernel's resolution of 2**-32", "raise it or leave it")
+        for what, share in _shares(spec)
+        if 0 < share < SMALLEST_SHARE
+    )
     if spec.superframe_bytes > spec.mtu:
         found.extend(
             (
@@ -48,12 +64,29 @@ def _causes(spec: LinkSpec) -> list[tuple[str, str]]:
         found.extend(_jitter_causes(spec.jitter, spec))
     if spec.slot is not None and spec.slot.min_ns > spec.slot.max_ns:
         found.append(("slot: min exceeds max", "swap them"))
+    if spec.slot is not None and max(spec.slot.packets, spec.slot.bytes) > LONGEST_SPREAD_NS:
+        found.append(("a slot of 2**31 packets or bytes does not fit the field", "lower it"))
     if spec.slot is not None and spec.jitter is not None:
         found.append(("slot and jitter both decide when a packet leaves", "choose one"))
     if spec.ecn and spec.loss is None:
         found.append(("ecn marks what loss would drop, and there is no loss", "add loss"))
     if isinstance(spec.loss, FourState):
         found.extend(_four_state_causes(spec.loss))
+    return found
+
+
+def _shares(spec: LinkSpec) -> list[tuple[str, float]]:
+    """Every share that the kernel keeps in 32 bits, with its name."""
+    found = [("duplication", spec.duplicate), ("corruption", spec.corrupt)]
+    match spec.loss:
+        case RandomLoss() as loss:
+            found.append(("loss", loss.share))
+        case GilbertElliott() as loss:
+            found += [("p", loss.p), ("r", loss.r), ("good_loss", loss.good_loss)]
+        case FourState() as loss:
+            found += [(name, getattr(loss, name)) for name in ("p13", "p31", "p32", "p23", "p14")]
+        case None:
+            pass
     return found
 
 

@@ -47,7 +47,12 @@ def free_ports(count: int) -> int:
 
 
 def make_config(
-    role: Role, pool_size: int = 2, queue: int = 8, verify_all: bool = False, timeout_s: float = 20
+    role: Role,
+    pool_size: int = 2,
+    queue: int = 8,
+    verify_all: bool = False,
+    timeout_s: float = 20,
+    acquire_s: float = 20,
 ) -> Callable[[int], AgentConfig]:
     def at(port: int) -> AgentConfig:
         decode = Peer(
@@ -78,7 +83,7 @@ def make_config(
             pool=Pool(
                 size=pool_size,
                 queue=queue,
-                acquire_timeout_ns=int(timeout_s * 1e9),
+                acquire_timeout_ns=int(acquire_s * 1e9),
                 transfer_timeout_ns=int(timeout_s * 1e9),
                 chunk_bytes=65_536,
                 source_port=port + 1,
@@ -125,6 +130,7 @@ def run(
     queue: int = 8,
     verify_all: bool = False,
     timeout_s: float = 20,
+    acquire_s: float = 20,
 ) -> None:
     """Plays ``scene`` between an open sender and a serving receiver."""
 
@@ -132,7 +138,7 @@ def run(
         port = free_ports(pool_size + 1)
         streams = (io.StringIO(), io.StringIO())
         configs = [
-            make_config(role, pool_size, queue, verify_all, timeout_s)(port)
+            make_config(role, pool_size, queue, verify_all, timeout_s, acquire_s)(port)
             for role in (Role.PREFILL, Role.DECODE)
         ]
         clock = AgentClock(configs[0].barrier_ns)

@@ -98,14 +98,30 @@ def test_a_duplicate_fails_and_the_connection_is_replaced() -> None:
 def test_a_full_queue_and_a_long_wait_are_refused_by_name() -> None:
     async def scene(pair: Pair) -> None:
         pair.gate.clear()
-        tasks = [asyncio.create_task(pair.sender.send(transfer(n))) for n in range(3)]
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        reasons = [getattr(result, "reason", None) for result in results]
-        assert reasons == [Fault.TIMEOUT, Refusal.TIMEOUT, Refusal.QUEUE_FULL]
-        assert isinstance(results[1], AcquireError)
+        held, *waiting = (asyncio.create_task(pair.sender.send(transfer(n))) for n in range(3))
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [getattr(one, "reason", None) for one in results] == [
+            Refusal.TIMEOUT,
+            Refusal.QUEUE_FULL,
+        ]
+        assert isinstance(results[0], AcquireError)
         assert [e["reason"] for e in pair.events(0, "pool.refused")] == ["queue-full", "timeout"]
+        pair.gate.set()
+        await held
 
-    run(scene, pool_size=1, queue=1, timeout_s=0.3)
+    run(scene, pool_size=1, queue=1, acquire_s=0.05)
+
+
+def test_a_transfer_that_is_never_acknowledged_ends_at_its_deadline() -> None:
+    async def scene(pair: Pair) -> None:
+        pair.gate.clear()
+        with pytest.raises(TransferError) as caught:
+            await pair.sender.send(transfer(1))
+        assert caught.value.reason is Fault.TIMEOUT
+        pair.gate.set()
+        await pair.sender.send(transfer(2))
+
+    run(scene, pool_size=1, timeout_s=0.3)
 
 
 def test_a_cancelled_transfer_frees_its_connection() -> None:

@@ -15,6 +15,9 @@ from testbed.contract.agent import Peer
 from testbed.errors import AgentError
 from testbed_agents.control.message import MESSAGE_MAX, Message, decode, encode
 
+_SOURCE_PORT = 61_000
+"""First source port of outgoing control connections, one a peer: a port that the kernel
+chose would make the leg that a connection takes a matter of its random numbers."""
 _QUEUE_MAX = 100_000
 """Messages that may wait for one peer before sending is an error."""
 
@@ -31,7 +34,9 @@ class Mailbox:
         self._inbox.setsockopt(zmq.RCVHWM, _QUEUE_MAX)
         self._inbox.setsockopt(zmq.LINGER, 0)
         self._inbox.bind(f"tcp://{address}:{port}")
+        self._address = address
         self._peers = {peer.name: peer for peer in peers}
+        self._ports = {name: _SOURCE_PORT + i for i, name in enumerate(sorted(self._peers))}
         self._outboxes: dict[str, zmq.Socket[bytes]] = {}
 
     def __enter__(self) -> Mailbox:
@@ -50,7 +55,8 @@ class Mailbox:
         outbox: zmq.Socket[bytes] = self._plain.socket(zmq.PUSH)
         outbox.setsockopt(zmq.SNDHWM, _QUEUE_MAX)
         outbox.setsockopt(zmq.LINGER, 1_000)
-        outbox.connect(f"tcp://{peer.address}:{peer.control_port}")
+        source = f"{self._address}:{self._ports[name]}"
+        outbox.connect(f"tcp://{source};{peer.address}:{peer.control_port}")
         self._outboxes[name] = outbox
 
     def send(self, name: str, message: Message) -> None:

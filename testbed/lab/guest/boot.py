@@ -105,16 +105,19 @@ def _memory_folder(need: int) -> str:
     return tempfile.gettempdir()
 
 
-def _kernel_argv(kernel: Kernel, orders: Orders, staging: Path) -> list[str]:
+def _kernel_argv(kernel: Kernel, orders: Orders) -> list[str]:
+    """The guest kernel's command line: the same for every run folder and clone.
+
+    The kernel stirs its command line into its random numbers, so no path of this run may
+    stand in it. The warden starts the kernel in the staging folder; its first program
+    finds its files there through the host's /proc, before the guest's own covers it.
+    """
     python = os.path.realpath(sys.executable)
-    for path in (python, str(staging)):
-        if any(c.isspace() or c in ",\"'" for c in path):
-            raise HostError(
-                "boot the lab guest",
-                path,
-                "a kernel command line cannot carry this path",
-                "set TMPDIR to a folder without spaces, commas and quotes",
-            )
+    if any(c.isspace() or c in ",\"'" for c in python):
+        raise HostError(
+            "boot the lab guest", python, "a kernel command line cannot carry this path",
+            "use a Python whose path has no spaces, commas and quotes",
+        )  # fmt: skip
     return [
         str(kernel.linux),
         "time-travel=inf-cpu",
@@ -123,9 +126,8 @@ def _kernel_argv(kernel: Kernel, orders: Orders, staging: Path) -> list[str]:
         "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         f"init={python}",
         "con=null", "con0=null,fd:1",
-        f"uml_dir={staging}/", "umid=guest",
-        "quiet", "random.trust_cpu=off",
-        "--", "-I", "-S", "-B", f"{staging}/init.py",
+        "umid=guest", "quiet", "norandmaps", "nf_conntrack.hashsize=512",
+        "--", "-I", "-S", "-B", "/proc/self/cwd/init.py",
     ]  # fmt: skip
 
 
@@ -174,7 +176,7 @@ def boot(
         _prepare(orders, staging, code)
         with reserved_core(cache / "cores") as core:
             message = {
-                "argv": _kernel_argv(kernel, orders, staging),
+                "argv": _kernel_argv(kernel, orders),
                 "environment": {
                     "HOME": str(staging),
                     "TMPDIR": _memory_folder(orders.memory_bytes),

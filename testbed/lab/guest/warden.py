@@ -70,6 +70,7 @@ def start(orders: dict) -> int:  # type: ignore[type-arg]  # runs without the pr
             os._exit(124)
         if orders["cpu"] is not None:
             os.sched_setaffinity(0, [orders["cpu"]])
+        os.chdir(orders["staging"])
         null = os.open("/dev/null", os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(log, 1)
