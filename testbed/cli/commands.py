@@ -62,7 +62,10 @@ def run(
     from testbed.run.folder import default_folder
     from testbed.run.prepare import prepare
 
-    prepared = prepare(scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on))
+    prepared = prepare(
+        scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on),
+        place=out or Path("runs"),
+    )  # fmt: skip
     folder = out or default_folder(prepared.plan.scenario, prepared.plan.seed)
     with progress_bar(prepared.plan, errors) as watch:
         finished = execute(
@@ -114,6 +117,19 @@ def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> int
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
     console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
     return int(finished.verdict.exit_status)
+
+
+def transfers(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    out: Annotated[Path, typer.Argument(help="File to write: .csv or .parquet.")],
+) -> int:
+    """Write one row per transfer: size, hit share, wait, duration, and what the oracle says."""
+    from testbed.metrics.tail import transfer_rows, write_table
+
+    rows = transfer_rows(folder)
+    write_table(out, rows)
+    console.print(f"{len(rows)} transfers: {out}", markup=False, soft_wrap=True)
+    return int(ExitStatus.PASS)
 
 
 class ReproduceName(StrEnum):
@@ -177,7 +193,7 @@ def kernel_path() -> int:
 
 def register(app: typer.Typer) -> None:
     """Adds every command to the application."""
-    for command in (run, plan, doctor, report, reproduce):
+    for command in (run, plan, doctor, report, transfers, reproduce):
         app.command()(command)
     app.add_typer(kernel, name="kernel")
 

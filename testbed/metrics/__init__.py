@@ -13,20 +13,16 @@ from testbed.metrics.compute import compute, figures
 from testbed.metrics.events import Events, read_events
 from testbed.metrics.record import Metrics
 from testbed.metrics.run import Run, measured, read_run
-from testbed.metrics.tail import TailRow, transfer_rows, write_csv
 from testbed.metrics.timeline import timeline_sha256
 
 __all__ = [
     "Events",
     "Metrics",
     "Run",
-    "TailRow",
     "compute",
     "figures",
     "measured",
     "read_events",
     "read_run",
     "timeline_sha256",
-    "transfer_rows",
-    "write_csv",
 ]

@@ -6,11 +6,13 @@ from one that an ideal link would have made slow as well.
 
 from __future__ import annotations
 
-import csv
 import os
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+import pandas
+
+from testbed.errors import AnalysisError
 from testbed.metrics.events import read_events
 from testbed.metrics.ideal import ideal_outcomes
 from testbed.metrics.run import measured, read_run
@@ -77,11 +79,26 @@ def transfer_rows(run_folder: Path) -> tuple[TailRow, ...]:
     return tuple(rows)
 
 
-def write_csv(path: Path, rows: tuple[TailRow, ...]) -> None:
-    """Write ``rows`` with a header, whole or not at all; None becomes an empty cell."""
+def write_table(path: Path, rows: tuple[TailRow, ...]) -> None:
+    """Write ``rows`` as CSV or Parquet, by the file's ending; whole or not at all.
+
+    Raises:
+        AnalysisError: the ending names neither, or the file cannot be written.
+    """
+    table = pandas.DataFrame(
+        [asdict(row) for row in rows], columns=[f.name for f in fields(TailRow)]
+    )
     draft = path.with_name(path.name + ".part")
-    with draft.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(field.name for field in fields(TailRow))
-        writer.writerows(astuple(row) for row in rows)
-    os.replace(draft, path)
+    try:
+        if path.suffix == ".csv":
+            table.to_csv(draft, index=False)
+        elif path.suffix == ".parquet":
+            table.to_parquet(draft, index=False, engine="pyarrow")
+        else:
+            raise AnalysisError(
+                "write the transfers", str(path), "it ends neither in .csv nor in .parquet"
+            )
+        os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise AnalysisError("write the transfers", str(path), str(error)) from error

@@ -7,14 +7,25 @@ import re
 import shutil
 from pathlib import Path
 
+from testbed.errors import UsageError
 from testbed.plan import HostFacts
 
 
 def read_host_facts(place: Path) -> HostFacts:
-    """Facts of the host; free disk is that of ``place`` or its nearest existing parent."""
+    """Facts of the host; free disk is that of ``place`` or its nearest existing parent.
+
+    Raises:
+        UsageError: this user may not look at the place.
+    """
     place = place.absolute()
-    while not place.exists():
-        place = place.parent
+    try:
+        while not place.exists():
+            place = place.parent
+    except OSError as error:
+        raise UsageError(
+            "look at the place for the run folder", str(place), error.strerror or str(error),
+            "choose another folder with --out",
+        ) from error  # fmt: skip
     memory = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.M)
     return HostFacts(
         cores=len(os.sched_getaffinity(0)),

@@ -67,7 +67,7 @@ class TcpChoice(Record):
     congestion: Literal["cubic", "bbr", "reno", "dctcp"] = "cubic"
     send_buffer: Size = Size(32 * 2**20)
     receive_buffer: Size = Size(32 * 2**20)
-    low_water: Size = Size(256 * 2**10)
+    low_water: Size = Size(4 * 2**20)
     """Bytes that wake a receiver (SO_RCVLOWAT); fewer wake-ups, same timeline."""
     slow_start_after_idle: bool = True
     """Linux's default: a connection idle for longer than its RTO starts slowly again."""

@@ -49,11 +49,15 @@ def testbed(tmp_path: Path) -> Command:
     """Runs ``testbed …`` in a folder of its own and returns how it ended."""
 
     def call(
-        *arguments: str, checkout: Path = CHECKOUT, prefix: tuple[str, ...] = (), **changes: str
+        *arguments: str,
+        checkout: Path = CHECKOUT,
+        prefix: tuple[str, ...] = (),
+        folder: Path = tmp_path,
+        **changes: str,
     ) -> Done:
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "testbed", *arguments],
-            cwd=tmp_path, env=environment(checkout, **changes),
+            cwd=folder, env=environment(checkout, **changes),
             capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)

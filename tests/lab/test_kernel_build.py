@@ -14,6 +14,7 @@ import pytest
 from testbed.errors import HostError
 from testbed.lab.guest.kernel import build_kernel, kernel_path
 from testbed.lab.guest.kernel.cache import kernels_folder
+from testbed.lab.guest.kernel.quantum import FILE
 
 # A recipe line starts with a tab; `$(KCONFIG_ALLCONFIG)` comes from the environment.
 MAKEFILE = """VERSION = 6
@@ -22,6 +23,12 @@ allnoconfig:
 \t@{configure}
 linux:
 \t@{compile}
+"""
+TIME = """static int itimer_next_event(unsigned long delta)
+{
+		time_travel_add_event(&time_travel_timer_event,
+				      time_travel_time + delta);
+}
 """
 CONFIGURE = "cp $(KCONFIG_ALLCONFIG) $(O)/.config"
 COMPILE = "echo '  CC      init/main.o'; cp /bin/true $(O)/linux"
@@ -34,6 +41,8 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tree(folder: Path, configure: str = CONFIGURE, compile_: str = COMPILE) -> Path:
     (folder / "arch" / "um").mkdir(parents=True)
+    (folder / "arch" / "um" / "kernel").mkdir()
+    (folder / FILE).write_text(TIME)
     (folder / "Makefile").write_text(MAKEFILE.format(configure=configure, compile=compile_))
     return folder
 

@@ -26,8 +26,9 @@ COMPANIONS = {
 OURS = {"testbed", "testbed_agents", "_typeshed"}
 """What needs no package: ourselves, and the type checker's own names."""
 
-NEVER_IMPORTED = {"accelerate", "gguf"}
-"""transformers looks for these by itself when it reads a GGUF file."""
+NEVER_IMPORTED = {"accelerate", "gguf", "plotly", "pyarrow"}
+"""transformers looks for the first two by itself when it reads a GGUF file, pandas for
+pyarrow when it writes Parquet; of plotly only the JavaScript is taken, as package data."""
 
 
 def project() -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas
 import pytest
 
 from testbed.contract.agent import Request
@@ -24,7 +25,8 @@ from testbed.contract.link import LinkSpec
 from testbed.contract.network import End, Link, Network
 from testbed.contract.plan import Plan
 from testbed.errors import AnalysisError
-from testbed.metrics import compute, read_events, transfer_rows, write_csv
+from testbed.metrics import compute, read_events
+from testbed.metrics.tail import transfer_rows, write_table
 from testbed.oracle import read_outcomes
 from testbed.workload import write_requests
 from tests.fakes.run_folder import FakeRun, make_plan
@@ -353,10 +355,15 @@ def test_the_tail_names_who_was_slow(run: Path, tmp_path: Path) -> None:
     assert [(row.req, row.in_window) for row in rows] == [(0, False), (1, True), (2, True)]
     assert rows[2].duration_s == pytest.approx(0.9)
     assert rows[2].hit_share == 0.75
-    write_csv(tmp_path / "tail.csv", rows)
+    write_table(tmp_path / "tail.csv", rows)
     header, *lines = (tmp_path / "tail.csv").read_text().splitlines()
     assert header.startswith("req,in_window,arrival_s,size_bytes,hit_share")
     assert len(lines) == 3
+    write_table(tmp_path / "tail.parquet", rows)
+    table = pandas.read_parquet(tmp_path / "tail.parquet")
+    assert table["req"].tolist() == [0, 1, 2]
+    with pytest.raises(AnalysisError, match=r"\.csv"):
+        write_table(tmp_path / "tail.xlsx", rows)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from testbed.lab.guest.kernel.cache import (
 from testbed.lab.guest.kernel.make import Toolbox
 from testbed.lab.guest.kernel.options import fragment, known_to, lab_options, missing
 from testbed.lab.guest.kernel.progress import Progress, silent
+from testbed.lab.guest.kernel.quantum import round_timer_events
 from testbed.lab.guest.kernel.source import KernelSource, open_source
 
 DISK_BYTES = 2 * 1024**3
@@ -112,15 +113,18 @@ def require_host() -> None:
 
 def _build(source: KernelSource, place: Path, progress: Progress, jobs: int) -> None:
     log = place / "build.log"
-    tree = source.path if source.is_tree else place / "tree"
+    tree = place / "tree"
     output = place / "output" if source.is_tree else tree
     output.mkdir()
     toolbox = Toolbox(place, log)
     try:
-        if not source.is_tree:
-            progress("unpacking the source", 0.0)
+        progress("unpacking the source", 0.0)
+        if source.is_tree:  # links to a tree that is not ours to change
+            argv = ["cp", "-as", str(source.path.resolve()), str(tree)]
+        else:
             argv = ["tar", "-x", "-f", str(source.path), "-C", str(tree), "--strip-components=1"]
-            toolbox.run("unpack the kernel source", argv)
+        toolbox.run("unpack the kernel source", argv)
+        round_timer_events(tree)
         make = ["make", "-C", str(tree), "ARCH=um"]
         if source.is_tree:
             make.append(f"O={output}")

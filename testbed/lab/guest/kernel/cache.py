@@ -19,7 +19,7 @@ from pathlib import Path
 from testbed.lab.guest.kernel.options import fragment, lab_options
 from testbed.lab.guest.kernel.progress import Progress
 
-RECIPE = 1
+RECIPE = 2
 """Rises when the build steps change in a way that changes the binary."""
 
 FILES = ("linux", "entropy.so", "config", "build.json")
