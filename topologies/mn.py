@@ -2,7 +2,7 @@
 
 ``mn --custom topologies/mn.py --topo two-dc,prefill=2,decode=3 --test pingall``
 builds the same nodes, wires, addresses, routes and shaping as ``testbed run``.
-Parameters are those of the topology file; links have the profiles of scenario ``hello``.
+Parameters are those of the topology file, and so are the profiles of its links.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from testbed.lab.namespace import Namespaces
 from testbed.lab.tc import Wire
 from testbed.plan import roster
 from testbed.plan.network import build_network
-from testbed.scenario import load_scenario
+from testbed.scenario.alone import topology_alone
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -85,9 +85,7 @@ class PlannedTopo(Topo):  # type: ignore[misc]
 
     def build(self, topology: str = "two-dc", seed: int = 1, **parameters: int) -> None:
         """``parameters`` are those of the topology file, for example ``prefill=2``."""
-        overrides = [f"topology.name={topology}"]
-        overrides += [f"topology.parameters.{name}={value}" for name, value in parameters.items()]
-        scenario = load_scenario("hello", tuple(overrides))
+        scenario = topology_alone(topology, parameters)
         network = build_network(scenario, roster(scenario), int(seed))
         for number, node in enumerate(network.nodes):
             if node.kind is NodeKind.AGENT:

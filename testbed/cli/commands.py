@@ -99,6 +99,36 @@ def plan(
     return int(ExitStatus.PASS)
 
 
+def calibrate(
+    name: Annotated[str, typer.Argument(help="Name of a topology or of a tc profile.")],
+    overrides: Overrides = None,
+    seed: Seed = None,
+    quick: Annotated[bool, typer.Option(help="Rate and delay with few frames only.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Run folder; must not exist.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> int:
+    """Measure every link and direction: requested, compiled, applied, measured, tolerance."""
+    from testbed.cli.calibration_table import print_rows
+    from testbed.fidelity.calibrate import Effort
+    from testbed.run.calibrate import calibrate as measure
+    from testbed.run.calibrate import prepare_calibration
+    from testbed.run.folder import default_folder
+
+    effort = Effort.QUICK if quick else Effort.FULL
+    prepared = prepare_calibration(name, effort, tuple(overrides or ()), seed)
+    folder = out or default_folder(f"calibrate-{name}", prepared.seed)
+    links = len(prepared.order.network.links)
+    with errors.status(f"measuring {links} links of {prepared.title} in the lab guest"):
+        done = measure(prepared, folder)
+    if as_json:
+        print(json.dumps([row.model_dump() for row in done.rows]))
+    else:
+        print_rows(done.rows)
+        console.print(done.in_words(), markup=False)
+        console.print(f"rows: {done.folder / 'fidelity.json'}", markup=False, soft_wrap=True)
+    return int(done.exit_status)
+
+
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> int:
@@ -193,7 +223,7 @@ def kernel_path() -> int:
 
 def register(app: typer.Typer) -> None:
     """Adds every command to the application."""
-    for command in (run, plan, doctor, report, transfers, reproduce):
+    for command in (run, plan, calibrate, doctor, report, transfers, reproduce):
         app.command()(command)
     app.add_typer(kernel, name="kernel")
 

@@ -66,7 +66,8 @@ class Jitter(Record):
     spread_ns: int = Field(gt=0)
     distribution: Distribution = Distribution.NORMAL
     reorder: bool = False
-    """Whether packets may overtake each other; False keeps FIFO order by a rate-limited tail."""
+    """Whether packets may overtake each other, each with a draw of its own. False keeps their
+    order: all meet one delay that wanders over time, as departure times (``shaping/wander``)."""
 
 
 class Slot(Record):

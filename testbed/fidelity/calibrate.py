@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from testbed.contract.network import End, Link, Network
 from testbed.errors import FidelityError
+from testbed.fidelity.behind import with_fields
 from testbed.fidelity.bench import Bench, bench_of
 from testbed.fidelity.delay import measure_delay
 from testbed.fidelity.frame import plain
@@ -47,9 +48,10 @@ def calibrate_links(
             fields = wire.read_back(link)
             a, b = _place(link.a, ns_of), _place(link.b, ns_of)
             for way in ways(link):
-                rows.append(_field_row(link, way, fields))
+                mine = [check for check in fields if check.direction is way.direction]
+                rows.append(_field_row(link, way, mine))
                 bench = bench_of(link, way, wire, a, b)
-                rows.extend(_measure(bench, effort))
+                rows.extend(with_fields(row, way, mine) for row in _measure(bench, effort))
                 wire.reseed(way)
     return tuple(rows)
 
@@ -96,18 +98,16 @@ def _place(end: End, ns_of: Mapping[str, str]) -> Place:
     return Place(ns_of[end.node], end.interface)
 
 
-def _field_row(link: Link, way: Way, fields: tuple[FieldCheck, ...]) -> CalibrationRow:
+def _field_row(link: Link, way: Way, mine: Sequence[FieldCheck]) -> CalibrationRow:
     """One row for all read-back fields of a direction; names those that differ."""
-    mine = [check for check in fields if check.direction is way.direction]
     wrong = [check for check in mine if not check.ok]
-    named = wrong or [c for c in mine if c.field in ("netem.rate", "netem.latency_ns")]
     return CalibrationRow(
         link=link.name,
         direction=way.direction.value,
         quantity=f"{len(mine)} fields read back",
         requested="as compiled",
-        compiled=", ".join(f"{c.device} {c.field}={c.compiled}" for c in named),
-        applied=", ".join(f"{c.device} {c.field}={c.applied}" for c in named),
+        compiled=", ".join(f"{c.device} {c.field} {c.compiled}" for c in wrong),
+        applied=", ".join(f"{c.device} {c.field} {c.applied}" for c in wrong),
         measured=f"{len(wrong)} differ",
         tolerance="equal",
         ok=not wrong,

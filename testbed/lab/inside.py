@@ -10,7 +10,9 @@ import json
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from testbed.contract.plan import Plan
 from testbed.contract.progress import FOLDER, Mark
@@ -35,7 +37,11 @@ shared page and need no memory, so TCP must not slow down for them; and without 
 pages come back scattered, each a mapping of its own on the host."""
 
 
-def run_plan(run: Path) -> None:
+Work: TypeAlias = Callable[[Plan, Path, MininetLab, Wires, Ledger, Mark], None]
+"""What is done in a built lab whose links read back as planned."""
+
+
+def run_plan(run: Path, work: Work) -> None:
     """The life of one run inside the guest.
 
     Raises:
@@ -63,12 +69,12 @@ def run_plan(run: Path) -> None:
                     f"{len(wrong)} of {len(rows)} fields differ after read-back, first: {wrong[0]}",
                 )  # fmt: skip
             mark.touch(time.time_ns())
-            _let_work(plan, run, lab, wires, ledger, mark)
+            work(plan, run, lab, wires, ledger, mark)
     finally:
         ledger.close()
 
 
-def _let_work(
+def let_agents_work(
     plan: Plan, run: Path, lab: MininetLab, wires: Wires, ledger: Ledger, mark: Mark
 ) -> None:
     """Starts the agents and samples the links until every client has ended."""
@@ -99,11 +105,11 @@ def _write_fidelity(run: Path, rows: list[object]) -> None:
     (run / "fidelity.json").write_text(json.dumps({"rows": rows}, indent=1), encoding="utf-8")
 
 
-def main(folder: str) -> int:
+def main(folder: str, work: Work = let_agents_work) -> int:
     """Returns the exit status for the host; 0 means that the run took place."""
     run = Path(folder)
     try:
-        run_plan(run)
+        run_plan(run, work)
     except TestbedError as error:
         failure = {
             "kind": type(error).__name__, "attempt": error.attempt, "subject": error.subject,

@@ -24,7 +24,11 @@ class _LabClock:
 
 
 class Sampler:
-    """One LINK_SAMPLE event per link and direction and call; packets are superframes."""
+    """One LINK_SAMPLE event per link and direction and call.
+
+    ``packets`` counts frames: a superframe counts as all its frames. ``drops`` and ``lost``
+    count what was dropped in one piece: a superframe counts once.
+    """
 
     def __init__(self, wires: Wires, path: Path, barrier_ns: int) -> None:
         self._wires = wires

@@ -26,8 +26,8 @@ linux:
 """
 TIME = """static int itimer_next_event(unsigned long delta)
 {
-		time_travel_add_event(&time_travel_timer_event,
-				      time_travel_time + delta);
+  time_travel_add_event(&time_travel_timer_event,
+    time_travel_time + delta);
 }
 """
 CONFIGURE = "cp $(KCONFIG_ALLCONFIG) $(O)/.config"

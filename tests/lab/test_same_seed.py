@@ -97,7 +97,8 @@ def test_an_ordinary_user_sees_the_same_timeline(
         )
         done = testbed(
             "run", "hello", "--json", "--out", str(home / "run"),
-            prefix=become, folder=home, XDG_CACHE_HOME=str(home / "cache"), HOME=str(home), TMPDIR="/tmp",
+            prefix=become, folder=home, XDG_CACHE_HOME=str(home / "cache"), HOME=str(home),
+            TMPDIR="/tmp",
         )  # fmt: skip
         assert digest(done) == first
     finally:

@@ -1,8 +1,8 @@
 """Keeps the processor's own counter out of the virtual timeline.
 
 libzmq reads the time stamp counter, which no guest kernel virtualises, to decide when
-to look at its clock and its command queue again. How fast the host happens to be would then decide how
-often a clock is read (256 ns of virtual time each) and in which turn a message is seen.
+to look at its clock and its command queue again. How fast the host is would then decide
+how often a clock is read (256 ns of virtual time each) and when a message is seen.
 libzmq has a path for machines without such a counter: it is taken where the counter
 reads 0. So the instruction is replaced in this process's memory by one that yields 0,
 once, before anything is forked. Nothing on disk changes.
@@ -67,7 +67,7 @@ def steady_libzmq() -> int:
     found = sites(ctypes.string_at(code.begin, code.size))
     if not found:
         raise AgentError(
-            "steady libzmq", "rdtsc", "this build reads the counter in an unknown way, or not at all",
+            "steady libzmq", "rdtsc", "this build reads the counter in an unknown way",
             "install the pinned pyzmq (make setup)",
         )  # fmt: skip
     _protect(code, _READ | _WRITE)

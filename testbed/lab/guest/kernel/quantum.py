@@ -1,9 +1,9 @@
 """The one change to the kernel's source: timers of the virtual clock fire on whole quanta.
 
 Under time travel the guest's clock counts in quanta of 256 ns, but a timer event is
-placed at the exact time plus 1 ns. So each event moves the hidden part below the quantum by one, and
-how every later delay is rounded depends on how many timers ever fired, among them the
-kernel's own at random times (the neighbour tables' collector, for one). Whoever
+placed at the exact time plus 1 ns. So each event moves the hidden part below the
+quantum by one, and how every later delay is rounded depends on how many timers ever
+fired, among them the kernel's own at random times (the neighbour tables' collector). Whoever
 changes the entropy, for example through ``mem=`` on the command line, then sees a
 round trip differ by up to a quantum a hop. Rounding each event up to a whole quantum
 keeps that hidden part at zero for ever.
