@@ -12,7 +12,7 @@ import typer
 from testbed.cli.app import console, errors
 from testbed.cli.progress import progress_bar
 from testbed.errors import ExitStatus
-from testbed.units import Size
+from testbed.units import Duration, Size
 
 
 class LabName(StrEnum):
@@ -56,9 +56,12 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Run folder; must not exist.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Last line is metrics.json.")] = False,
     memory: Annotated[str | None, typer.Option(help="Guest memory; default: planned.")] = None,
+    stuck_after: Annotated[
+        str, typer.Option(help="Wall time without any progress after which the run is ended.")
+    ] = "120 s",
 ) -> int:
     """Run a scenario and judge it. Exit status: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable."""
-    from testbed.run.execute import execute
+    from testbed.run.execute import Tuning, execute
     from testbed.run.folder import default_folder
     from testbed.run.prepare import prepare
 
@@ -67,10 +70,12 @@ def run(
         place=out or Path("runs"),
     )  # fmt: skip
     folder = out or default_folder(prepared.plan.scenario, prepared.plan.seed)
+    tuning = Tuning(
+        memory_bytes=None if memory is None else Size.parse(memory).bytes,
+        stuck_after_s=Duration.parse(stuck_after).seconds,
+    )
     with progress_bar(prepared.plan, errors) as watch:
-        finished = execute(
-            prepared, folder, watch, None if memory is None else Size.parse(memory).bytes
-        )
+        finished = execute(prepared, folder, watch, tuning)
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
     console.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
     if as_json:

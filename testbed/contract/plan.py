@@ -35,7 +35,6 @@ class Guest(Record):
     """CLOCK_REALTIME at guest boot (a fixed date)."""
     barrier_ns: int
     """CLOCK_REALTIME of the barrier that all agents pass before any connection opens."""
-    stuck_after_s: float = 120.0
 
 
 class Offered(Record):

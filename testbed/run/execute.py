@@ -43,6 +43,19 @@ class Finished:
     metrics: dict[str, Json]
 
 
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What may differ between two runs of one plan without any trace in the timeline.
+
+    Attributes:
+        memory_bytes: another guest memory than planned.
+        stuck_after_s: wall seconds without progress after which the run is ended.
+    """
+
+    memory_bytes: int | None = None
+    stuck_after_s: float = 120.0
+
+
 def lab_kernel() -> Kernel:
     """The built lab kernel.
 
@@ -62,13 +75,12 @@ def execute(
     prepared: Prepared,
     folder: Path,
     watch: Callable[[Progress, float], None] | None = None,
-    memory_bytes: int | None = None,
+    tuning: Tuning = Tuning(),  # a frozen value
 ) -> Finished:
     """Runs the plan in a new folder and judges it.
 
     Args:
         watch: called with progress and wall seconds while the guest runs.
-        memory_bytes: another guest memory than planned (a test of determinism).
 
     Raises:
         TestbedError: what went wrong; the folder keeps everything, with an invalid verdict
@@ -88,10 +100,10 @@ def execute(
     orders = Orders(
         run_folder=run,
         program=("-m", "testbed.lab.inside", "/mnt/run"),
-        memory_bytes=memory_bytes or plan.guest.memory_bytes,
+        memory_bytes=tuning.memory_bytes or plan.guest.memory_bytes,
         entropy_seed=plan.guest.entropy_seed,
         start_ns=plan.guest.start_ns,
-        stuck_after_s=plan.guest.stuck_after_s,
+        stuck_after_s=tuning.stuck_after_s,
         weights=None if prepared.weights is None else prepared.weights.parent,
     )
     try:

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from testbed.errors import LabError
+from testbed.errors import HostError, LabError
 from testbed.lab.guest.boot import Kernel, Orders, boot
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from tests.lab.conftest import environment, guests
@@ -71,6 +73,43 @@ def test_a_dead_guest_is_reported(tmp_path: Path) -> None:
     code = "import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)"
     with pytest.raises(LabError, match="died"):
         boot(kernel(), orders(tmp_path / "run", code), cache_root())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 96 MiB; its mount goes with the test."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "disk", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_ends_the_run(small_disk: Path) -> None:
+    code = (
+        "import os, time\n"
+        "file = open('/mnt/run/big', 'wb', buffering=0)\n"
+        "for _ in range(1000):\n"
+        "    file.write(bytes(1 << 20)); os.fsync(file.fileno()); time.sleep(0.1)\n"
+    )
+    with pytest.raises(HostError, match="disk is full"):
+        boot(kernel(), orders(small_disk / "run", code), cache_root())
+
+
+def test_too_few_mappings_are_named_as_the_cause(tmp_path: Path) -> None:
+    if int(Path("/proc/sys/vm/max_map_count").read_text()) > 70_000:
+        pytest.skip("this host allows more mappings than the test uses up")
+    code = (
+        "import mmap\n"
+        "room = mmap.mmap(-1, 1 << 30)\n"
+        "for at in range(0, 1 << 30, 8192):\n"
+        "    room[at] = 1\n"  # every other page: no two of them share a mapping
+    )
+    plan = replace(orders(tmp_path / "run", code), memory_bytes=3 << 30)
+    with pytest.raises(LabError, match="max_map_count"):
+        boot(kernel(), plan, cache_root())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -261,19 +261,31 @@ def _outcome(orders: Orders, guest: int | None, wall_s: float) -> Outcome:
     logs = orders.run_folder / "logs"
     status_file = logs / "guest.status"
     progress = read_progress(orders.run_folder)
+    console = tail(logs / "console.log")
     if not status_file.is_file():
-        console = tail(logs / "console.log")
-        cause = (
-            f"the guest died (kernel exit {guest}) before its program ended; console:\n{console}"
-        )
-        remedy = "see logs/console.log and logs/guest.log in the run folder"
-        if "ran out of memory" in console or "map_count" in console:
-            cause = f"the guest ran out of host memory mappings; console:\n{console}"
-            remedy = "as root: sysctl -w vm.max_map_count=16777216"
-        raise LabError("run the lab guest", str(orders.run_folder), cause, remedy)
+        _refuse_if_out_of_mappings(orders, console)
+        raise LabError(
+            "run the lab guest", str(orders.run_folder),
+            f"the guest died (kernel exit {guest}) before its program ended; console:\n{console}",
+            "see logs/console.log and logs/guest.log in the run folder",
+        )  # fmt: skip
     text = status_file.read_text(encoding="ascii", errors="replace").strip()
     status_file.unlink()
     if not text.lstrip("-").isdigit():
         raise LabError("start the lab guest", str(orders.run_folder), text, "run: testbed doctor")
+    if int(text) != 0:
+        _refuse_if_out_of_mappings(orders, console)
     virtual_ns = max(0, progress.virtual_ns - orders.start_ns)
     return Outcome(int(text), wall_s, virtual_ns / 1e9)
+
+
+def _refuse_if_out_of_mappings(orders: Orders, console: str) -> None:
+    """Each scattered guest page takes one mapping of the host, and the host limits those."""
+    if "ran out of memory on the host side" in console:
+        limit = Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii").strip()
+        raise LabError(
+            "run the lab guest", str(orders.run_folder),
+            f"a program in the guest needed more memory mappings than this host allows "
+            f"(vm.max_map_count is {limit}), or the host is out of memory",
+            "as root: sysctl -w vm.max_map_count=16777216",
+        )  # fmt: skip
