@@ -29,7 +29,6 @@ ORCHESTRATOR_BAR, AGENT_BAR = 300.0, 150.0
 MANY = (
     "topology.parameters={clients: 1, prefill: 10, relay: 0, decode: 10}",
     "workload.arrivals={kind: even, every: 50 ms, count: 40}",
-    "expect=null",
 )
 
 

@@ -17,12 +17,16 @@ from testbed.lab.wires import Wires
 
 
 def ping(plan: Plan, run: Path, lab: MininetLab, wires: Wires, ledger: Ledger, mark: Mark) -> None:
-    """Leaves ``built`` when the network stands and ``answered`` when a packet came back."""
+    """Leaves ``built`` when the network stands and ``answered`` when a packet came back.
+
+    The kernel reports carriers at most once a second (net/core/link_watch.c) and drops
+    until then, so ping repeats; that is virtual time, long before any barrier.
+    """
     (run / "built").touch()
     source = next(agent.node for agent in plan.agents if agent.role is Role.PREFILL)
     target = [agent.address for agent in plan.agents if agent.role is Role.DECODE][-1]
     done = subprocess.run(
-        ["nsenter", f"--net={lab.paths()[source]}", "ping", "-n", "-c", "1", "-W", "5", target],
+        ["nsenter", f"--net={lab.paths()[source]}", "ping", "-n", "-c", "1", "-i", "0.1", "-w", "10", target],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:

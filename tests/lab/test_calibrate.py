@@ -70,6 +70,9 @@ def test_a_profile_with_jitter_passes_and_every_quantity_is_shown(
         assert sorted(row["direction"] for row in found) == ["backward", "forward"], quantity
     assert all(row["compiled"] and row["compiled"] == row["applied"] for row in rows[1:9])
     assert done.out.count(" ok ") >= len(rows)
+    again = testbed("calibrate", "wan-10g-jitter", "--out", "run")
+    assert again.status == 2
+    assert "already" in again.err
     ledger = (tmp_path / "run" / "ledger.jsonl").read_text("utf-8")
     made = [json.loads(line) for line in ledger.splitlines()]
     assert {one["name"] for one in made if one["kind"] == "node"} == {"tor-a", "tor-b", "wan1"}

@@ -20,7 +20,8 @@ class DirectionCounters:
     ``bytes`` and ``packets`` passed the bottleneck (the rate stage, or the delay stage
     of a link without a rate); ``drops`` overflowed the buffer, ``lost`` were taken by
     the delay stage on purpose; ``backlog_bytes`` waits in the rate stage now,
-    ``flight_bytes`` is under way in the delay stage. A superframe counts as its frames.
+    ``flight_bytes`` is under way in the delay stage. In ``packets`` a superframe counts as
+    all its frames, in ``drops`` and ``lost`` once.
     """
 
     bytes: int
