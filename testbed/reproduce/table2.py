@@ -30,7 +30,7 @@ _TENTH = (
     "links.wan.rate=1 Gbit/s",
     "links.wan.buffer=8 MiB",
     "window.warm_up=5 s",
-    "window.measure=30 s",
+    "window.measure=20 s",
 )
 
 
