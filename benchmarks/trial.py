@@ -25,7 +25,7 @@ from testbed.run.folder import make_folder, write_inputs
 from testbed.run.prepare import Prepared
 from testbed.run.provenance import provenance
 
-AGENTS = ("-m", "testbed.lab.inside", "/mnt/run")
+AGENTS = ("-m", "testbed.run.inside", "/mnt/run")
 """The lab program of ``testbed run``."""
 INSIDE = Path(__file__).with_name("inside")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
 from testbed.lab.crew import Crew
-from testbed.lab.inside import main
+from testbed.run.inside import main
 from testbed.lab.ledger import Ledger
 from testbed.lab.mininet.lab import MininetLab
 from testbed.lab.wires import Wires

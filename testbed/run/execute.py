@@ -99,7 +99,7 @@ def execute(
     write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
     orders = Orders(
         run_folder=run,
-        program=("-m", "testbed.lab.inside", "/mnt/run"),
+        program=("-m", "testbed.run.inside", "/mnt/run"),
         memory_bytes=tuning.memory_bytes or plan.guest.memory_bytes,
         entropy_seed=plan.guest.entropy_seed,
         start_ns=plan.guest.start_ns,
