@@ -22,6 +22,7 @@ from pathlib import Path
 from testbed.contract.progress import FOLDER
 from testbed.errors import HostError, LabError
 from testbed.lab.guest.core import reserved_core
+from testbed.lab.guest.lastwords import running_process
 from testbed.lab.guest.progress import Progress, read_progress
 from testbed.lab.guest.snapshot import GUEST_SOURCE, snapshot
 
@@ -198,7 +199,7 @@ def boot(
                 start_new_session=True,
             )
             try:
-                code_of_guest = _watch(warden, message, orders, started, watch)
+                code_of_guest = _watch(warden, message, orders, staging, started, watch)
             finally:
                 if warden.stdin is not None:
                     warden.stdin.close()
@@ -214,6 +215,7 @@ def _watch(
     warden: subprocess.Popen[bytes],
     message: dict[str, object],
     orders: Orders,
+    staging: Path,
     started: float,
     watch: Callable[[Progress, float], None] | None,
 ) -> int | None:
@@ -236,6 +238,8 @@ def _watch(
         if watch is not None:
             watch(progress, now - started)
         if now - moved > orders.stuck_after_s:
+            running = running_process(staging, orders.run_folder / "logs" / "console.log")
+            ran = running or f"{last.last} (by its progress mark)"
             raise LabError(
                 "run the lab guest", str(orders.run_folder),
                 f"stuck: neither the virtual clock nor any process moved for "
