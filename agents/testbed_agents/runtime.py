@@ -18,6 +18,10 @@ from testbed.contract.progress import FOLDER, Mark
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.control.mailbox import Mailbox
 
+LAYERS_PER_MARK = 8
+"""A mark is a system call and reads the clock: small models should hardly make any between
+layers, and a layer of a large one takes far less than the 120 s after which a run is stuck."""
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
@@ -36,6 +40,18 @@ class Runtime:
     def progress(self) -> None:
         """Marks progress between layers and steps."""
         self.mark.touch(self.clock.now_ns() + self.config.barrier_ns)
+
+    def layer_progress(self) -> Callable[[], None]:
+        """For ``Engine.watch``: marks progress after every ``LAYERS_PER_MARK``-th layer."""
+        passed = 0
+
+        def layer() -> None:
+            nonlocal passed
+            passed += 1
+            if passed % LAYERS_PER_MARK == 0:
+                self.progress()
+
+        return layer
 
     async def barrier(self) -> None:
         """Passes the common barrier; nothing may be connected before it."""

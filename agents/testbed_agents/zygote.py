@@ -30,6 +30,7 @@ from testbed_agents.runtime import Main, read_config, run_agent
 _CLONE_NEWNET = 0x40000000
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP, _PR_SET_NAME = 38, 24, 15
 _libc = ctypes.CDLL(None, use_errno=True)
+_SIGNALS = frozenset({signal.SIGTERM, signal.SIGCHLD})
 
 _MAINS: dict[Role, Main] = {
     Role.CLIENT: client_main,
@@ -91,7 +92,7 @@ def _fork(place: Placement, config: AgentConfig, say: int) -> int:
         return pid
     status = 1
     try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         status = _child(place, config, say)
     except BaseException as error:
         os.write(2, f"{config.node}: {type(error).__name__}: {error}\n".encode())
@@ -106,6 +107,7 @@ def main(path: str, virtual: bool) -> int:
 
     ``virtual``: the clock is the guest's, so nothing may depend on the host's speed.
     """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # before any thread: all inherit it
     if virtual:
         steady_libzmq()
     listed = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -125,16 +127,16 @@ def main(path: str, virtual: bool) -> int:
         for place, config in zip(places, configs, strict=True)
     }
 
-    def end_children(*_: object) -> None:
-        for pid in running:
-            os.kill(pid, signal.SIGTERM)
-
-    signal.signal(signal.SIGTERM, end_children)
     while running:
-        pid, status = os.wait()
-        node = running.pop(pid)
-        line = {"exit": node, "status": os.waitstatus_to_exitcode(status)}
-        os.write(say, (json.dumps(line) + "\n").encode())
+        # sigwait, not a handler and wait(2): a signal that arrives between the interpreter's
+        # last look at its flags and the system call would be seen only after the next end
+        if signal.sigwait(_SIGNALS) == signal.SIGTERM:
+            for pid in running:
+                os.kill(pid, signal.SIGTERM)
+        while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = ended
+            line = {"exit": running.pop(pid), "status": os.waitstatus_to_exitcode(status)}
+            os.write(say, (json.dumps(line) + "\n").encode())
     return 0
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
 from testbed.lab.crew import Crew
-from testbed.run.inside import main
 from testbed.lab.ledger import Ledger
 from testbed.lab.mininet.lab import MininetLab
 from testbed.lab.wires import Wires
+from testbed.run.inside import main
 
 
 def available_bytes() -> int:

@@ -32,7 +32,10 @@ class Ended:
 
     done: frozenset[int]
     failed: dict[int, str]
+    unsent: dict[int, str]
+    """Why the sender gave a transfer up."""
     refused: dict[int, str]
+    """Why the receiver refused one."""
     broken: frozenset[str]
     """Checks that do not pass."""
 
@@ -82,6 +85,7 @@ def damaged(folder: Path, program: str, files: dict[str, str], *overrides: str) 
     return Ended(
         frozenset(int(str(event["req"])) for event in lines(run, "request.done")),
         failed,
+        reasons(run, "transfer.failed"),
         reasons(run, "kv.refused"),
         frozenset(f.check for f in finished.verdict.findings if f.status.value != "pass"),
     )
@@ -128,10 +132,14 @@ def test_a_sender_of_wrong_bytes_is_refused_by_name(tmp_path: Path) -> None:
     ended = damaged(tmp_path / "run", "damaged_run.py", {})
     assert ended.done == {0, 7}
     assert ended.failed.keys() == {1, 2, 3, 4, 5, 6}
-    wanted = {
-        2: "a block is not what was sent", 3: "stamp", 4: "", 5: "closed within a transfer",
-        0: "epoch 0, newest is 0",
-    }  # fmt: skip
-    for request, reason in wanted.items():
-        assert reason in ended.refused[request], ended.refused
+    assert ended.refused.keys() == {2, 3, 4, 5}  # the others never opened a transfer
+    for request, reason in {
+        1: "bad-checksum",
+        2: "a block is not what was sent",
+        3: "closing stamp",
+        4: "closing stamp",
+        5: "cut within a transfer",
+        6: "epoch 0, newest is 0",
+    }.items():
+        assert reason in ended.unsent[request], ended.unsent  # fmt: skip
     assert ended.broken == set()

@@ -32,6 +32,7 @@ class PrefillAgent:
         self._ratio = config.shape.ratio
         self._block = config.shape.block_tokens // config.shape.ratio
         self._model = load_model(config.model)
+        self._model.watch(runtime.layer_progress())
         self._prompts = load_prompts(config.model, config.seed)
         document = self._prompts.base_document(config.prompt_tokens // self._ratio)
         self._base = self._model.prefill(document)

@@ -244,7 +244,7 @@ def _watch(
                 "run the lab guest", str(orders.run_folder),
                 f"stuck: neither the virtual clock nor any process moved for "
                 f"{orders.stuck_after_s:.0f} s wall (virtual time {last.virtual_ns / 1e9:.3f} s); "
-                f"the last process that ran is {progress.last!r}",
+                f"the last process that ran is {ran}",
                 "a program that spins without system calls stops the virtual clock; "
                 "see logs/guest.log, or raise stuck_after if the machine is very slow",
             )  # fmt: skip
