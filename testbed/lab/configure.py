@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+import time
+
 from testbed.contract.network import Link, Network, Node
+from testbed.errors import LabError
 from testbed.lab.namespace import Namespaces
 
 _PERMANENT = 0x80
 """NUD_PERMANENT: an entry that never expires and is never asked for."""
+
+_CARRIER_STEP_S = 0.1
+_CARRIER_MOST_S = 10.0
+
+
+def wait_for_carriers(namespaces: Namespaces, network: Network) -> None:
+    """Returns when every device of the network transmits.
+
+    The kernel handles news about carriers at most once a second (net/core/link_watch.c,
+    linkwatch_nextevent), and until then a device that is up drops what it is given. In a large
+    lab the last devices start to work a second after they were made.
+
+    Raises:
+        LabError: a device has no carrier although both of its ends are up.
+    """
+    waiting = {
+        node.name: {interface.name for interface in node.interfaces} for node in network.nodes
+    }
+    deadline = time.monotonic() + _CARRIER_MOST_S
+    while True:
+        for node, devices in tuple(waiting.items()):
+            for link in namespaces[node].get_links():
+                if link.get("operstate") == "UP":
+                    devices.discard(str(link.get("ifname")))
+            if not devices:
+                del waiting[node]
+        if not waiting:
+            return
+        if time.monotonic() >= deadline:
+            node, devices = next(iter(waiting.items()))
+            raise LabError("wait for carriers", f"{node}: {', '.join(sorted(devices))}", "none yet")
+        time.sleep(_CARRIER_STEP_S)
 
 
 def set_frame_sizes(namespaces: Namespaces, link: Link, only: str | None = None) -> None:

@@ -18,6 +18,7 @@ from testbed.lab.configure import (
     add_routes,
     configure_node,
     set_frame_sizes,
+    wait_for_carriers,
 )
 from testbed.lab.ledger import Ledger
 from testbed.lab.mininet.node import LabInterface, LabNode
@@ -77,6 +78,7 @@ class MininetLab:
         for node in self.network.nodes:
             add_routes(self.namespaces, self.network, node.name)
             add_neighbours(self.namespaces, self.network, node.name)
+        wait_for_carriers(self.namespaces, self.network)
 
     def _add_node(self, node: Node) -> None:
         self.ledger.acquire("node", node.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from testbed.lab.inside import main
+from testbed.run.inside import main
 
 if __name__ == "__main__":
     os.environ["PYTHONPATH"] = os.pathsep.join(("/mnt/run/damage", os.environ["PYTHONPATH"]))

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
-from testbed.lab.inside import let_agents_work, main
 from testbed.lab.ledger import Ledger
 from testbed.lab.mininet.lab import MininetLab
 from testbed.lab.wires import Wires
+from testbed.run.inside import let_agents_work, main
 
 
 def flip(plan: Plan, run: Path, lab: MininetLab, wires: Wires, ledger: Ledger, mark: Mark) -> None:

@@ -10,9 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-INTACT = (0, 7)
-"""Requests that nothing happens to; all others are damaged by ``WAYS``."""
-
 
 def _damage() -> None:
     from dataclasses import replace
@@ -38,10 +35,8 @@ def _damage() -> None:
 
     def shortened(pieces: list[Piece]) -> Iterator[Piece]:
         # a kibibyte of padding is missing: all that follows lies where it should not
-        first = next(i for i, piece in enumerate(pieces) if isinstance(piece, Pad))
-        yield from pieces[:first]
-        yield Pad(pieces[first].count - 1024)
-        yield from pieces[first + 1 :]
+        first, pad = next((i, one) for i, one in enumerate(pieces) if isinstance(one, Pad))
+        yield from (*pieces[:first], Pad(pad.count - 1024), *pieces[first + 1 :])
 
     def cut(pieces: list[Piece]) -> Iterator[Piece]:
         yield from pieces[: len(pieces) // 2]
@@ -57,14 +52,15 @@ def _damage() -> None:
         rest = list(plain(self))
         yield from rest if way is None else way(rest)
 
-    def stale(transfer: OutgoingTransfer, chunk_bytes: int, verify_all: bool) -> Parcel:
-        # request 6 comes with the name and the epoch of request 0, which was applied long ago
-        if transfer.request == 6:
+    def parcel(transfer: OutgoingTransfer, chunk_bytes: int, verify_all: bool) -> Parcel:
+        if transfer.request == 6:  # the name and epoch of request 0, which was applied long ago
             transfer = replace(transfer, request=0)
+        if transfer.request == 7:  # well framed, but the blocks are in the wrong order
+            transfer = replace(transfer, blocks=transfer.blocks[::-1])
         return Parcel(transfer, chunk_bytes, verify_all)
 
     Parcel.pieces = pieces  # type: ignore[method-assign]
-    sending.Parcel = stale  # type: ignore[misc,assignment]
+    sending.Parcel = parcel  # type: ignore[assignment,attr-defined]
 
 
 if "testbed_agents.zygote" in sys.orig_argv:

@@ -1,9 +1,9 @@
 """The transport alone under the load of the pool study: no models, no control messages.
 
-Run once in the receiver's node and once in the sender's, inside a lab or on one host::
+Runs once in the receiver's node and once in the sender's, inside a lab or on one host::
 
-    python benchmarks/transport_load.py receive --address 10.2.0.2 --folder /tmp
-    python benchmarks/transport_load.py send --address 10.1.0.2 --peer 10.2.0.2 --folder /tmp
+    python transport_load.py receive --address 10.2.0.2 --folder /tmp
+    python transport_load.py send --address 10.1.0.2 --peer 10.2.0.2 --folder /tmp
 
 The sender prints one JSON line; wall time and CPU time are those of the caller to take.
 """
