@@ -108,7 +108,7 @@ class PreciseSelector(selectors.BaseSelector):
         self._timer = ExactTimer()
         self._epoll.register(self._timer.fd, select.EPOLLIN)
         self._armed_ns = 0
-        self._time: float | None = None
+        self._time_ns: int | None = None
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._map = _Registered(self._keys)
 
@@ -142,15 +142,15 @@ class PreciseSelector(selectors.BaseSelector):
         self._keys[key.fd] = key
         return key
 
-    def time(self) -> float:
-        """Monotonic seconds, read at most once between two waits."""
-        if self._time is None:
-            self._time = time.monotonic()
-        return self._time
+    def time_ns(self) -> int:
+        """Monotonic nanoseconds, read at most once between two waits."""
+        if self._time_ns is None:
+            self._time_ns = time.monotonic_ns()
+        return self._time_ns
 
     def refresh(self) -> None:
-        """Let the next ``time`` read the clock."""
-        self._time = None
+        """Let the next ``time_ns`` read the clock."""
+        self._time_ns = None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait at most ``timeout`` seconds, counted from the last ``time``.
@@ -163,14 +163,14 @@ class PreciseSelector(selectors.BaseSelector):
             if timeout <= 0:
                 wait = 0
             else:
-                self._arm(max(1, round((self.time() + timeout) * _NS)))
+                self._arm(max(1, self.time_ns() + round(timeout * _NS)))
         ready: list[tuple[selectors.SelectorKey, int]] = []
         try:
             events = self._epoll.poll(wait)
         except InterruptedError:
             return ready
         finally:
-            self._time = None
+            self._time_ns = None
         for fd, event in events:
             if fd == self._timer.fd:
                 self._timer.arm(0)
@@ -222,7 +222,11 @@ class PreciseLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         """Monotonic seconds as of this turn of the loop."""
-        return self._precise.time()
+        return self._precise.time_ns() / _NS
+
+    def turn_ns(self) -> int:
+        """Monotonic nanoseconds as of this turn of the loop."""
+        return self._precise.time_ns()
 
     def call_later(
         self,

@@ -38,8 +38,8 @@ class Runtime:
     """Tells the lab that this agent waits at the barrier."""
 
     def progress(self) -> None:
-        """Marks progress between layers and steps."""
-        self.mark.touch(self.clock.now_ns() + self.config.barrier_ns)
+        """Marks progress between layers and steps; most calls only count."""
+        self.mark.step(self.clock.now_ns() + self.config.barrier_ns)
 
     def layer_progress(self) -> Callable[[], None]:
         """For ``Engine.watch``: marks progress after every ``LAYERS_PER_MARK``-th layer."""
@@ -49,7 +49,7 @@ class Runtime:
             nonlocal passed
             passed += 1
             if passed % LAYERS_PER_MARK == 0:
-                self.progress()
+                self.mark.touch(self.clock.now_ns() + self.config.barrier_ns)
 
         return layer
 
@@ -70,6 +70,7 @@ def run_agent(
     main: Main,
     ready: Callable[[], None],
     before_start: Callable[[], None] = lambda: None,
+    virtual: bool = False,
 ) -> int:
     """Runs one agent to its end and returns its exit status (0 fine, 1 broke its contract).
 
@@ -79,7 +80,7 @@ def run_agent(
     stream = open(config.events, "x", encoding="utf-8")  # noqa: SIM115  # closed below, after fsync
     mark = Mark(Path(config.events).parent.parent / FOLDER, config.node)
     before_start()
-    clock = AgentClock(config.barrier_ns)
+    clock = AgentClock(config.barrier_ns, virtual)
     events = EventLog(stream, config.node, clock)
     status = 1
     try:

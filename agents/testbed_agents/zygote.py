@@ -66,7 +66,7 @@ def give_up_privileges(owner: int, group: int) -> None:
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def _child(place: Placement, config: AgentConfig, say: int) -> int:
+def _child(place: Placement, config: AgentConfig, say: int, virtual: bool) -> int:
     namespace = os.open(place.namespace, os.O_RDONLY | os.O_CLOEXEC)
     if _libc.setns(namespace, _CLONE_NEWNET) != 0:
         raise AgentError("enter the namespace", config.node, os.strerror(ctypes.get_errno()))
@@ -82,18 +82,22 @@ def _child(place: Placement, config: AgentConfig, say: int) -> int:
         os.write(say, (json.dumps({"ready": config.node}) + "\n").encode())
 
     return run_agent(
-        config, _MAINS[config.role], ready, lambda: give_up_privileges(owner.st_uid, owner.st_gid)
+        config,
+        _MAINS[config.role],
+        ready,
+        lambda: give_up_privileges(owner.st_uid, owner.st_gid),
+        virtual,
     )
 
 
-def _fork(place: Placement, config: AgentConfig, say: int) -> int:
+def _fork(place: Placement, config: AgentConfig, say: int, virtual: bool) -> int:
     pid = os.fork()
     if pid:
         return pid
     status = 1
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        status = _child(place, config, say)
+        status = _child(place, config, say, virtual)
     except BaseException as error:
         os.write(2, f"{config.node}: {type(error).__name__}: {error}\n".encode())
     finally:
@@ -123,7 +127,7 @@ def main(path: str, virtual: bool) -> int:
     gc.freeze()
     say = os.dup(1)
     running = {
-        _fork(place, config, say): config.node
+        _fork(place, config, say, virtual): config.node
         for place, config in zip(places, configs, strict=True)
     }
 

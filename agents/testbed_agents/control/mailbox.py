@@ -6,10 +6,11 @@ are numeric and private to the lab.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Iterable
 
 import zmq
-import zmq.asyncio
 
 from testbed.contract.agent import Peer
 from testbed.errors import AgentError
@@ -27,8 +28,7 @@ class Mailbox:
 
     def __init__(self, name: str, address: str, port: int, peers: Iterable[Peer]) -> None:
         self._name = name
-        self._context = zmq.asyncio.Context(io_threads=1)
-        self._plain: zmq.Context[zmq.Socket[bytes]] = zmq.Context.shadow(self._context.underlying)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context(io_threads=1)
         self._inbox = self._context.socket(zmq.PULL)
         self._inbox.setsockopt(zmq.MAXMSGSIZE, MESSAGE_MAX)
         self._inbox.setsockopt(zmq.RCVHWM, _QUEUE_MAX)
@@ -38,6 +38,9 @@ class Mailbox:
         self._peers = {peer.name: peer for peer in peers}
         self._ports = {name: _SOURCE_PORT + i for i, name in enumerate(sorted(self._peers))}
         self._outboxes: dict[str, zmq.Socket[bytes]] = {}
+        self._arrived: deque[bytes] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __enter__(self) -> Mailbox:
         return self
@@ -52,7 +55,7 @@ class Mailbox:
         peer = self._peers.get(name)
         if peer is None:
             raise AgentError("send a control message", name, "no such peer in this agent's config")
-        outbox: zmq.Socket[bytes] = self._plain.socket(zmq.PUSH)
+        outbox: zmq.Socket[bytes] = self._context.socket(zmq.PUSH)
         outbox.setsockopt(zmq.SNDHWM, _QUEUE_MAX)
         outbox.setsockopt(zmq.LINGER, 1_000)
         source = f"{self._address}:{self._ports[name]}"
@@ -71,10 +74,37 @@ class Mailbox:
 
     async def receive(self) -> tuple[str, Message]:
         """(sender, message) in arrival order; raises ProtocolError on nonsense."""
-        return decode(await self._inbox.recv())
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._inbox.fileno(), self._drain)
+            self._drain()
+        while not self._arrived:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        if len(self._arrived) > _QUEUE_MAX:
+            raise AgentError(
+                "receive control messages", self._name, f"more than {_QUEUE_MAX} wait to be read"
+            )
+        return decode(self._arrived.popleft())
+
+    def _drain(self) -> None:
+        """Takes everything that is there.
+
+        ZeroMQ's descriptor says that something happened, once: it must be drained until
+        nothing is left, or the next message makes no sound.
+        """
+        while True:
+            try:
+                self._arrived.append(self._inbox.recv(zmq.NOBLOCK))
+            except zmq.Again:
+                break
+        if self._arrived and self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def close(self) -> None:
         """Closes every socket; unsent messages get one second."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._inbox.fileno())
         for outbox in self._outboxes.values():
             outbox.close()
         self._inbox.close()
