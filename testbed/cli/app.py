@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from types import FrameType
@@ -20,8 +21,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, SIGTERM or SIGHUP, as shells have it."""
+_INTERRUPTED_WORDS = "interrupted; the guest and its files are gone"
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
-console = Console(highlight=False)
+console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> NoReturn:
@@ -29,8 +33,12 @@ def main() -> NoReturn:
     from testbed.cli import commands
 
     commands.register(app)
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup wants to go on
+            signal.signal(number, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(_status())
 
 
@@ -41,17 +49,26 @@ def _status() -> int:
     except TestbedError as error:
         errors.print(str(error), markup=False, style="red")
         return error.exit_status
-    except typer.Exit as end:
+    except typer.Exit as end:  # typer turns Ctrl-C into this
+        if end.exit_code == INTERRUPTED:
+            errors.print(_INTERRUPTED_WORDS, style="yellow")
         return end.exit_code
     except typer.TyperException as error:
-        errors.print(f"cannot understand the call: {error}", markup=False, style="red")
+        told = getattr(error, "format_message", error.__str__)()
+        errors.print(f"cannot understand the call: {told}", markup=False, style="red")
         errors.print("  remedy: testbed --help, or testbed COMMAND --help", markup=False)
         return ExitStatus.USAGE
     except (typer.Abort, KeyboardInterrupt):
-        errors.print("interrupted; the guest and its files are gone", style="yellow")
-        return 130
+        errors.print(_INTERRUPTED_WORDS, style="yellow")
+        return INTERRUPTED
     except BrokenPipeError:
         return ExitStatus.PASS
+    except OSError as error:
+        errors.print(
+            f"cannot use {error.filename or 'a file'}: {error.strerror or error}", markup=False,
+            style="red",
+        )  # fmt: skip
+        return ExitStatus.UNABLE
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -12,7 +12,6 @@ import typer
 from testbed.cli.app import console, errors
 from testbed.cli.progress import progress_bar
 from testbed.errors import ExitStatus
-from testbed.units import Duration, Size
 
 
 class LabName(StrEnum):
@@ -62,20 +61,15 @@ def run(
 ) -> int:
     """Run a scenario and judge it. Exit status: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable."""
     from testbed.run.execute import Tuning, execute
-    from testbed.run.folder import default_folder
     from testbed.run.prepare import prepare
 
     prepared = prepare(
         scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on),
         place=out or Path("runs"),
     )  # fmt: skip
-    folder = out or default_folder(prepared.plan.scenario, prepared.plan.seed)
-    tuning = Tuning(
-        memory_bytes=None if memory is None else Size.parse(memory).bytes,
-        stuck_after_s=Duration.parse(stuck_after).seconds,
-    )
+    tuning = Tuning.parse(memory, stuck_after)
     with progress_bar(prepared.plan, errors) as watch:
-        finished = execute(prepared, folder, watch, tuning)
+        finished = execute(prepared, out, watch, tuning)
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
     console.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
     if as_json:
@@ -117,14 +111,12 @@ def calibrate(
     from testbed.fidelity.calibrate import Effort
     from testbed.run.calibrate import calibrate as measure
     from testbed.run.calibrate import prepare_calibration
-    from testbed.run.folder import default_folder
 
     effort = Effort.QUICK if quick else Effort.FULL
     prepared = prepare_calibration(name, effort, tuple(overrides or ()), seed)
-    folder = out or default_folder(f"calibrate-{name}", prepared.seed)
     links = len(prepared.order.network.links)
     with errors.status(f"measuring {links} links of {prepared.title} in the lab guest"):
-        done = measure(prepared, folder)
+        done = measure(prepared, out)
     if as_json:
         print(json.dumps([row.model_dump() for row in done.rows]))
     else:
@@ -145,9 +137,14 @@ def doctor(
 
 def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> int:
     """Redo the analysis of a run from its events: metrics, verdict, report."""
+    from testbed.errors import UsageError
     from testbed.run.execute import analyse
     from testbed.scenario import load_scenario
 
+    if not (folder / "scenario.yaml").is_file():
+        raise UsageError(
+            "redo the analysis", str(folder), "it has no scenario.yaml", "is this a run folder?"
+        )
     finished = analyse(folder, load_scenario(str(folder / "scenario.yaml")))
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
     console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas
 
-from testbed.errors import AnalysisError
+from testbed.errors import UsageError
 from testbed.metrics.events import read_events
 from testbed.metrics.ideal import ideal_outcomes
 from testbed.metrics.run import measured, read_run
@@ -83,8 +83,13 @@ def write_table(path: Path, rows: tuple[TailRow, ...]) -> None:
     """Write ``rows`` as CSV or Parquet, by the file's ending; whole or not at all.
 
     Raises:
-        AnalysisError: the ending names neither, or the file cannot be written.
+        UsageError: the ending names neither, or the file cannot be written.
     """
+    if path.suffix not in (".csv", ".parquet"):
+        raise UsageError(
+            "write the transfers", str(path), "it ends neither in .csv nor in .parquet",
+            "name a file that ends in .csv or .parquet",
+        )  # fmt: skip
     table = pandas.DataFrame(
         [asdict(row) for row in rows], columns=[f.name for f in fields(TailRow)]
     )
@@ -92,13 +97,11 @@ def write_table(path: Path, rows: tuple[TailRow, ...]) -> None:
     try:
         if path.suffix == ".csv":
             table.to_csv(draft, index=False)
-        elif path.suffix == ".parquet":
-            table.to_parquet(draft, index=False, engine="pyarrow")
         else:
-            raise AnalysisError(
-                "write the transfers", str(path), "it ends neither in .csv nor in .parquet"
-            )
+            table.to_parquet(draft, index=False, engine="pyarrow")
         os.replace(draft, path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise AnalysisError("write the transfers", str(path), str(error)) from error
+        raise UsageError(
+            "write the transfers", str(path), str(error), "choose another file"
+        ) from error

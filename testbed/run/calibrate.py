@@ -15,7 +15,7 @@ from testbed.errors import ExitStatus, LabError, UsageError
 from testbed.fidelity.calibrate import Effort
 from testbed.fidelity.order import FILE, CalibrationOrder
 from testbed.fidelity.row import CalibrationRow
-from testbed.lab.guest.boot import Orders, boot, tail
+from testbed.lab.guest.boot import Orders, boot, code_snapshot, tail
 from testbed.lab.guest.kernel.cache import cache_root
 from testbed.plan.derive import derived_seed
 from testbed.plan.make import GUEST_START_NS
@@ -23,7 +23,7 @@ from testbed.plan.network import build_network
 from testbed.plan.part import part_of
 from testbed.plan.roster import roster
 from testbed.run.execute import lab_kernel
-from testbed.run.folder import make_folder, write_json
+from testbed.run.folder import make_default_folder, make_folder, write_json
 from testbed.run.provenance import provenance
 from testbed.scenario import Scenario
 from testbed.scenario.alone import PROFILE_LINK, profile_alone, topology_alone
@@ -91,7 +91,7 @@ def prepare_calibration(
     )
 
 
-def calibrate(prepared: PreparedCalibration, folder: Path) -> Calibrated:
+def calibrate(prepared: PreparedCalibration, folder: Path | None) -> Calibrated:
     """Measures in a guest of its own and keeps everything in a new folder.
 
     Raises:
@@ -100,7 +100,12 @@ def calibrate(prepared: PreparedCalibration, folder: Path) -> Calibrated:
         LabError: the network could not be built, or the guest died.
     """
     kernel = lab_kernel()
-    run = make_folder(folder)
+    code_snapshot(cache_root())
+    if folder is None:
+        name = prepared.title.split()[-1]
+        run = make_default_folder(f"calibrate-{name}", prepared.seed)
+    else:
+        run = make_folder(folder)
     text = prepared.order.model_dump_json(indent=1)
     (run / FILE).write_text(text, encoding="utf-8")
     facts = provenance(prepared.seed, kernel, text)

@@ -20,17 +20,21 @@ from testbed.errors import (
     TestbedError,
     UsageError,
 )
-from testbed.lab.guest.boot import Kernel, Orders, Outcome, boot, tail
+from testbed.lab.guest.boot import Kernel, Orders, Outcome, boot, code_snapshot, tail
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.progress import Progress
 from testbed.lab.program import run_module
 from testbed.metrics.compute import Json, compute
 from testbed.report import write_report
-from testbed.run.folder import make_folder, write_inputs, write_json
+from testbed.run.folder import make_default_folder, make_folder, write_inputs, write_json
+from testbed.run.hostfacts import read_host_facts
 from testbed.run.prepare import Prepared
 from testbed.run.provenance import provenance
 from testbed.scenario import Scenario
+from testbed.units import Duration, Size
 
+LEAST_MEMORY = 256 * 2**20
+"""Bytes below which no lab guest comes up."""
 _RAISED = {kind.__name__: kind for kind in (AgentError, FidelityError, HostError, LabError)}
 
 
@@ -55,6 +59,37 @@ class Tuning:
     memory_bytes: int | None = None
     stuck_after_s: float = 120.0
 
+    @classmethod
+    def parse(cls, memory: str | None, stuck_after: str) -> Tuning:
+        """From the command line's words.
+
+        Raises:
+            UnitError: a quantity without a unit.
+            UsageError: less than a guest or a wait can be.
+            HostError: more memory than this host has.
+        """
+        patience = Duration.parse(stuck_after)
+        if patience.seconds < 1:
+            raise UsageError(
+                "run the scenario", f"--stuck-after {stuck_after}", "it is under a second",
+                "give a stuck guest at least 1 s; the default is 120 s",
+            )  # fmt: skip
+        if memory is None:
+            return cls(None, patience.seconds)
+        size = Size.parse(memory).bytes
+        if size < LEAST_MEMORY:
+            raise UsageError(
+                "run the scenario", f"--memory {memory}", "a guest needs at least 256 MiB",
+                "leave --memory out to take what was planned",
+            )  # fmt: skip
+        free = read_host_facts(Path()).memory_free_bytes
+        if size > 4 * free:  # sparse: a guest rarely touches all that it is given
+            raise HostError(
+                "run the scenario", f"--memory {memory}",
+                f"this host has {free // 2**20} MiB free", "leave --memory out",
+            )  # fmt: skip
+        return cls(size, patience.seconds)
+
 
 def lab_kernel() -> Kernel:
     """The built lab kernel.
@@ -73,13 +108,14 @@ def lab_kernel() -> Kernel:
 
 def execute(
     prepared: Prepared,
-    folder: Path,
+    folder: Path | None,
     watch: Callable[[Progress, float], None] | None = None,
     tuning: Tuning = Tuning(),  # a frozen value
 ) -> Finished:
     """Runs the plan in a new folder and judges it.
 
     Args:
+        folder: where the run is recorded; None makes one below ``runs``.
         watch: called with progress and wall seconds while the guest runs.
 
     Raises:
@@ -95,7 +131,8 @@ def execute(
         )  # fmt: skip
     kernel = lab_kernel()
     text = prepared.scenario.resolved_yaml()
-    run = make_folder(folder)
+    code_snapshot(cache_root())
+    run = make_default_folder(plan.scenario, plan.seed) if folder is None else make_folder(folder)
     write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
     orders = Orders(
         run_folder=run,
@@ -112,7 +149,11 @@ def execute(
     except (TestbedError, KeyboardInterrupt) as error:
         _write_invalid(run, error)
         raise
-    return analyse(run, prepared.scenario, outcome.wall_s, outcome.virtual_s)
+    try:
+        return analyse(run, prepared.scenario, outcome.wall_s, outcome.virtual_s)
+    except KeyboardInterrupt as interrupt:
+        _write_invalid(run, interrupt)
+        raise
 
 
 def analyse(

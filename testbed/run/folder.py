@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 from testbed.contract.agent import Request
@@ -18,15 +19,19 @@ from testbed.contract.plan import Plan
 from testbed.errors import UsageError
 
 
-def default_folder(scenario: str, seed: int, root: Path = Path("runs")) -> Path:
-    """``runs/<scenario>/<start>-s<seed>``; a running number keeps two starts in a second apart."""
+def make_default_folder(scenario: str, seed: int, root: Path = Path("runs")) -> Path:
+    """Makes ``runs/<scenario>/<start>-s<seed>``; a number keeps two starts in a second apart.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S")
-    base = root / scenario / f"{stamp}-s{seed}"
-    candidate, number = base, 1
-    while candidate.exists():
-        number += 1
-        candidate = base.with_name(f"{base.name}-{number}")
-    return candidate
+    for number in count(1):
+        name = f"{stamp}-s{seed}" if number == 1 else f"{stamp}-s{seed}-{number}"
+        made = _make(root / scenario / name)
+        if made is not None:
+            return made
+    raise AssertionError  # count never ends
 
 
 def make_folder(path: Path) -> Path:
@@ -36,19 +41,37 @@ def make_folder(path: Path) -> Path:
         UsageError: something is there already, or it cannot be made.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir()
-        for name in ("events", "logs"):
-            (path / name).mkdir()
-    except FileExistsError as error:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            "make the run folder", repr(str(path)), "its path is not UTF-8",
+            "choose another folder with --out",
+        ) from error  # fmt: skip
+    made = _make(path)
+    if made is None:
         raise UsageError(
             "make the run folder", str(path), "something is there already; a run is never reused",
             "choose another folder with --out",
-        ) from error  # fmt: skip
+        )  # fmt: skip
+    return made
+
+
+def _make(path: Path) -> Path | None:
+    """The folder with its parts, or None where its place is taken."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir()
+        except FileExistsError:
+            return None
+        for name in ("events", "logs"):
+            (path / name).mkdir()
     except OSError as error:
         raise UsageError(
-            "make the run folder", str(path), error.strerror or str(error), "see --out"
-        ) from error
+            "make the run folder", str(path),
+            f"{error.filename or path}: {error.strerror or error}",
+            "choose a folder that you may write to with --out",
+        ) from error  # fmt: skip
     return path.resolve()
 
 

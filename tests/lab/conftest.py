@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,12 +90,15 @@ def guests(staging: Path) -> set[int]:
 
 
 @pytest.fixture
-def staging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A TMPDIR of the test's own; nothing that the test started may outlive it there."""
-    folder = tmp_path / "staging"
-    folder.mkdir()
+def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A TMPDIR of the test's own; nothing that the test started may outlive it there.
+
+    Its path is short: the guest's console is a socket, whose path holds 107 bytes.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="lab-", dir="/tmp"))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
     yield folder
     assert not guests(folder), "a guest or its warden is still alive"
-    assert not list(folder.iterdir()), "a staging folder was left"
+    assert not list(folder.glob("testbed-guest-*")), "a staging folder was left"
+    shutil.rmtree(folder)

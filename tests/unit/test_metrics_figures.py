@@ -24,7 +24,7 @@ from testbed.contract.event import EventLog, Kind, Value
 from testbed.contract.link import LinkSpec
 from testbed.contract.network import End, Link, Network
 from testbed.contract.plan import Plan
-from testbed.errors import AnalysisError
+from testbed.errors import AnalysisError, UsageError
 from testbed.metrics import compute, read_events
 from testbed.metrics.tail import transfer_rows, write_table
 from testbed.oracle import read_outcomes
@@ -362,7 +362,7 @@ def test_the_tail_names_who_was_slow(run: Path, tmp_path: Path) -> None:
     write_table(tmp_path / "tail.parquet", rows)
     table = pandas.read_parquet(tmp_path / "tail.parquet")
     assert table["req"].tolist() == [0, 1, 2]
-    with pytest.raises(AnalysisError, match=r"\.csv"):
+    with pytest.raises(UsageError, match=r"\.csv"):
         write_table(tmp_path / "tail.xlsx", rows)
 
 

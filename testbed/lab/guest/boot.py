@@ -154,6 +154,21 @@ def _prepare(orders: Orders, staging: Path, code: Path) -> None:
     (staging / "init.json").write_text(json.dumps(config), encoding="utf-8")
 
 
+def code_snapshot(cache: Path) -> Path:
+    """The code as the guest will see it; made before anything else can go wrong.
+
+    Raises:
+        HostError: the cache folder cannot be written.
+    """
+    try:
+        return snapshot(cache / "code")
+    except OSError as error:
+        raise HostError(
+            "keep a snapshot of the code", str(error.filename or cache), error.strerror or "",
+            "make the cache folder writable, or set XDG_CACHE_HOME to one that is",
+        ) from error  # fmt: skip
+
+
 def boot(
     kernel: Kernel,
     orders: Orders,
@@ -172,7 +187,7 @@ def boot(
     """
     logs = orders.run_folder / "logs"
     (orders.run_folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    code = snapshot(cache / "code")
+    code = code_snapshot(cache)
     staging = Path(tempfile.mkdtemp(prefix="testbed-guest-"))
     started = time.monotonic()
     try:
@@ -248,11 +263,23 @@ def _watch(
                 "a program that spins without system calls stops the virtual clock; "
                 "see logs/guest.log, or raise stuck_after if the machine is very slow",
             )  # fmt: skip
-        if shutil.disk_usage(orders.run_folder).free < _DISK_RESERVE:
-            raise HostError(
-                "run the lab guest", str(orders.run_folder), "the disk is full",
-                "free some space, or choose another folder with --out",
-            )  # fmt: skip
+        _refuse_lost_folder(orders.run_folder)
+
+
+def _refuse_lost_folder(run: Path) -> None:
+    """Raises HostError when the run can no longer be recorded."""
+    try:
+        free = shutil.disk_usage(run).free
+    except OSError as error:
+        raise HostError(
+            "run the lab guest", str(run), f"the run folder is gone ({error.strerror})",
+            "leave a run folder alone while its run goes on",
+        ) from error  # fmt: skip
+    if free < _DISK_RESERVE:
+        raise HostError(
+            "run the lab guest", str(run), "the disk is full",
+            "free some space, or choose another folder with --out",
+        )  # fmt: skip
 
 
 def tail(path: Path, lines: int = 12) -> str:
@@ -269,7 +296,7 @@ def _outcome(orders: Orders, guest: int | None, wall_s: float) -> Outcome:
     progress = read_progress(orders.run_folder)
     console = tail(logs / "console.log")
     if not status_file.is_file():
-        _refuse_if_out_of_mappings(orders, console)
+        _refuse_out_of_memory(orders, console)
         raise LabError(
             "run the lab guest", str(orders.run_folder),
             f"the guest died (kernel exit {guest}) before its program ended; console:\n{console}",
@@ -280,13 +307,19 @@ def _outcome(orders: Orders, guest: int | None, wall_s: float) -> Outcome:
     if not text.lstrip("-").isdigit():
         raise LabError("start the lab guest", str(orders.run_folder), text, "run: testbed doctor")
     if int(text) != 0:
-        _refuse_if_out_of_mappings(orders, console)
+        _refuse_out_of_memory(orders, console)
     virtual_ns = max(0, progress.virtual_ns - orders.start_ns)
     return Outcome(int(text), wall_s, virtual_ns / 1e9)
 
 
-def _refuse_if_out_of_mappings(orders: Orders, console: str) -> None:
-    """Each scattered guest page takes one mapping of the host, and the host limits those."""
+def _refuse_out_of_memory(orders: Orders, console: str) -> None:
+    """The guest's own memory, or the host's mappings: each scattered guest page takes one."""
+    if "Out of memory: Killed process" in console or "Too few physical memory" in console:
+        raise LabError(
+            "run the lab guest", str(orders.run_folder),
+            f"the guest ran out of memory (it has {orders.memory_bytes // 2**20} MiB)",
+            "give it more with --memory, or leave that out to take what was planned",
+        )  # fmt: skip
     if "ran out of memory on the host side" in console:
         limit = Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii").strip()
         raise LabError(
