@@ -19,8 +19,9 @@ from testbed.checks.case import Case, read_case
 from testbed.checks.check import Check
 from testbed.checks.expectation import Bound, Expectation, ExpectationResult
 from testbed.checks.finding import Finding, Status, worst
-from testbed.checks.judge import CHECKS, examine, judge
-from testbed.checks.verdict import Verdict, read_verdict
+from testbed.checks.judge import CHECKS, examine, judge, spoil
+from testbed.checks.run_folder import require_run_folder
+from testbed.checks.verdict import Verdict, conclude, read_verdict
 
 __all__ = [
     "CHECKS",
@@ -32,9 +33,12 @@ __all__ = [
     "Finding",
     "Status",
     "Verdict",
+    "conclude",
     "examine",
     "judge",
     "read_case",
     "read_verdict",
+    "require_run_folder",
+    "spoil",
     "worst",
 ]

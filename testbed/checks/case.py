@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from testbed.checks.fault import brief
 from testbed.checks.fidelity_row import FidelityRow, read_fidelity
 from testbed.checks.history import History, read_history
 from testbed.checks.line import lines
@@ -15,6 +16,8 @@ from testbed.checks.metrics_file import MetricsFile, read_metrics
 from testbed.contract.agent import Request, Window
 from testbed.contract.plan import Plan
 from testbed.errors import AnalysisError
+
+NOT_WHOLE = "is this a run folder, and is it whole? run the scenario again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def read_case(folder: Path) -> Case:
     """Read a run folder. Raises AnalysisError where a needed file is missing or malformed."""
     plan = read_plan(folder)
     if not plan.agents:
-        raise AnalysisError("read plan", str(folder / "plan.json"), "it has no agents")
+        raise AnalysisError("read plan", str(folder / "plan.json"), "it has no agents", NOT_WHOLE)
     reference = folder / "reference.jsonl"
     fidelity = folder / "fidelity.json"
     metrics = folder / "metrics.json"
@@ -77,24 +80,28 @@ def read_plan(folder: Path) -> Plan:
     try:
         return Plan.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise AnalysisError("read plan", str(path), str(error)) from error
+        raise AnalysisError("read plan", str(path), brief(error), NOT_WHOLE) from error
 
 
 def read_requests(folder: Path) -> dict[int, Request]:
     """Read ``workload.jsonl`` of a run folder, by request id."""
     path = folder / "workload.jsonl"
     requests: dict[int, Request] = {}
+    number = 0
     try:
-        with path.open(encoding="utf-8") as stream:
+        with path.open("rb") as stream:
             for number, text in enumerate(stream, start=1):
                 request = Request.model_validate_json(text)
                 if request.id in requests:
                     raise AnalysisError(
-                        "read workload", f"{path}:{number}", f"request {request.id} again"
-                    )
+                        "read workload", f"{path}:{number}", f"request {request.id} again",
+                        NOT_WHOLE,
+                    )  # fmt: skip
                 requests[request.id] = request
-    except (OSError, ValidationError) as error:
-        raise AnalysisError("read workload", str(path), str(error)) from error
+    except OSError as error:
+        raise AnalysisError("read workload", str(path), brief(error), NOT_WHOLE) from error
+    except ValidationError as error:
+        raise AnalysisError("read workload", f"{path}:{number}", brief(error), NOT_WHOLE) from error
     return requests
 
 

@@ -1,4 +1,8 @@
-"""Where did packets get lost? Informational: a full buffer drops by design."""
+"""Where did packets get lost? Informational: it remarks and never decides.
+
+A profile that promises no loss has no loss model; its buffer is finite all the same. A sender
+that probes for bandwidth fills that buffer and loses packets there: TCP as it is.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from testbed.checks.finding import Finding, found
 
 
 class DropsExplained:
-    """No packet is dropped on a link whose profile promises no loss."""
+    """Remarks on buffers that overflowed on links without a loss model."""
 
     name = "drops-explained"
-    claim = "No packet was dropped on a link whose profile promises no loss."
+    claim = "No buffer overflowed on a link without a loss model (normal under TCP; a remark)."
 
     def examine(self, case: Case) -> Finding:
         """Sum the drops of each link and direction; those without a loss model count."""
@@ -28,8 +32,8 @@ class DropsExplained:
                 if lost and spec.loss is None:
                     share = lost / max(1, lost + packets[link.name, direction])
                     broken.append(
-                        f"{link.name} {direction}: {lost} dropped ({share:.2e}), buffer "
-                        f"{spec.buffer_bytes} bytes"
+                        f"{link.name} {direction}: {lost} dropped by a full buffer of "
+                        f"{spec.buffer_bytes} bytes, {share:.2e} of what was sent"
                     )
         total = sum(drops.values())
         evidence = f"{total:,} drops of {sum(packets.values()) + total:,} packets on sampled links"

@@ -118,7 +118,9 @@ _USED = "pool.utilization"
 def _mean(runs: Sequence[MetricsFile], metric: str) -> float:
     values = [run.required(metric) for run in runs]
     if not values:
-        raise AnalysisError("compare pools", metric, "there is no run to compare")
+        raise AnalysisError(
+            "compare pools", metric, "there is no run to compare", "give one run at least"
+        )
     return sum(values) / len(values)
 
 
@@ -155,7 +157,9 @@ def over_seeds(findings: Sequence[tuple[int, Finding]]) -> Finding:
         AnalysisError: there is no seed at all.
     """
     if not findings:
-        raise AnalysisError("join findings", "no seed", "there is nothing to join")
+        raise AnalysisError(
+            "join findings", "no seed", "there is nothing to join", "give one seed at least"
+        )
     first = findings[0][1]
     violations = [
         f"seed {seed}: {text}" for seed, finding in findings for text in finding.violations

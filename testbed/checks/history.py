@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from testbed.checks.line import Line, lines
@@ -78,11 +79,21 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Completeness of one node's events: how many, the highest number, the repeats."""
+    """Completeness and order of one node's events.
+
+    Attributes:
+        count: how many there are.
+        highest: the highest number among them.
+        repeated: how many bear a number that another one bears.
+        misplaced: how many stand behind one of a higher number.
+        backward: numbers of the events that are earlier than the event numbered before.
+    """
 
     count: int
     highest: int
     repeated: int
+    misplaced: int = 0
+    backward: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -103,6 +114,14 @@ class History:
         """Yield the steps of these kinds, in order."""
         wanted = frozenset(kinds)
         return (step for step in self.steps if step.kind in wanted)
+
+
+@dataclass(slots=True)
+class _Stamps:
+    """Number and time of each event of one node, in the order of the file."""
+
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    times: array[int] = field(default_factory=lambda: array("q"))
 
 
 _STEPS = frozenset(
@@ -137,25 +156,41 @@ def read_history(events: Path) -> History:
             "read events", str(events), "no *.jsonl file", "the run wrote no events; run it again"
         )
     history = History()
-    numbers: dict[str, array[int]] = {}
+    stamps: dict[str, _Stamps] = {}
     for path in files:
         for line in lines(path):
-            _take(history, line, numbers)
-    for node, seen in numbers.items():
-        history.sequences[node] = Sequence(len(seen), max(seen), len(seen) - len(set(seen)))
+            _take(history, line, stamps)
+    for node, seen in stamps.items():
+        history.sequences[node] = _sequence(seen)
     history.steps.sort(key=lambda step: (step.t, step.node, step.seq))
     history.samples.sort(key=lambda sample: (sample.t, sample.link, sample.direction))
     history.moments.sort(key=lambda moment: (moment.t, moment.node, moment.seq))
     return history
 
 
-def _take(history: History, line: Line, numbers: dict[str, array[int]]) -> None:
+def _sequence(seen: _Stamps) -> Sequence:
+    stamps = list(zip(seen.numbers, seen.times, strict=True))
+    misplaced = sum(later < earlier for earlier, later in pairwise(seen.numbers))
+    if misplaced:
+        stamps.sort()
+    return Sequence(
+        count=len(stamps),
+        highest=max(seen.numbers),
+        repeated=len(stamps) - len(set(seen.numbers)),
+        misplaced=misplaced,
+        backward=tuple(number for (_, before), (number, t) in pairwise(stamps) if t < before),
+    )
+
+
+def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
     text = line.text("kind")
     kind = _KINDS.get(text)
     if kind is None:
         raise line.fault(f"unknown event kind {text!r}")
     t, node, seq = line.integer("t"), line.text("node"), line.integer("seq")
-    numbers.setdefault(node, array("q")).append(seq)
+    stamp = stamps.setdefault(node, _Stamps())
+    stamp.numbers.append(seq)
+    stamp.times.append(t)
     if kind in _STEPS:
         history.steps.append(_step(line, t, node, seq, kind))
     elif kind is Kind.LINK_SAMPLE:

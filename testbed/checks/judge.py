@@ -14,22 +14,26 @@ from testbed.checks.check import Check
 from testbed.checks.deadline_kept import DeadlineKept
 from testbed.checks.drops_explained import DropsExplained
 from testbed.checks.expectation import Expectation, compare
-from testbed.checks.finding import Finding, Status, worst
+from testbed.checks.finding import Finding, Status
 from testbed.checks.links_faithful import LinksFaithful
 from testbed.checks.littles_law import LittlesLaw
+from testbed.checks.payload_sampled import PayloadSampled
 from testbed.checks.pool_kept import PoolBounded, PoolFair
 from testbed.checks.record_complete import RecordComplete
+from testbed.checks.time_ordered import TimeOrdered
 from testbed.checks.tokens_equal import TokensEqual
 from testbed.checks.tokens_ordered import TokensOrdered
 from testbed.checks.transfers_verified import TransfersVerified
-from testbed.checks.verdict import Verdict
+from testbed.checks.verdict import Verdict, conclude, write_verdict
 from testbed.errors import TestbedError
 
 CHECKS: tuple[Check, ...] = (
     RecordComplete(),
+    TimeOrdered(),
     AgentsStopped(),
     BarrierPassed(),
     LinksFaithful(),
+    PayloadSampled(),
     TokensEqual(),
     TokensOrdered(),
     AnsweredOnce(),
@@ -62,17 +66,38 @@ def judge(
     metrics = None
     try:
         case = read_case(folder)
-    except TestbedError as error:
+    except Exception as error:  # whatever an edited file makes of a reader
         findings: tuple[Finding, ...] = (_crashed(READABLE, "The record can be read.", error),)
     else:
         findings = examine(case, checks)
         metrics = case.metrics
-    verdict = Verdict(
-        verdict=worst(finding.status for finding in findings if finding.decides),
-        findings=findings,
-        expectation=None if expectation is None else compare(expectation, findings, metrics),
+    held = None if expectation is None else compare(expectation, findings, metrics)
+    verdict = conclude(findings, held)
+    write_verdict(folder, verdict)
+    return verdict
+
+
+def spoil(folder: Path, check: str, claim: str, error: BaseException) -> Verdict:
+    """Write an invalid verdict for a run that cannot be judged, and remove what it outdates.
+
+    Figures and report of an earlier analysis would contradict it, so ``metrics.json``,
+    ``oracle.jsonl`` and ``report.html`` go; all of them are made from the record.
+    """
+    cause = str(error) or type(error).__name__
+    finding = Finding(
+        check=check,
+        claim=claim,
+        status=Status.INVALID,
+        evidence=cause,
+        violations=(cause,),
+        violation_count=1,
     )
-    (folder / "verdict.json").write_text(verdict.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    verdict = conclude((finding,), None)
+    write_verdict(folder, verdict)
+    for name in ("report.html", "metrics.json", "oracle.jsonl"):
+        path = folder / name
+        if path.is_file() or path.is_symlink():
+            path.unlink()
     return verdict
 
 
@@ -85,7 +110,7 @@ def _examine(case: Case, check: Check) -> Finding:
 
 def _crashed(name: str, claim: str, error: Exception) -> Finding:
     cause = error.cause if isinstance(error, TestbedError) else f"{type(error).__name__}: {error}"
-    subject = f"{error.subject}: " if isinstance(error, TestbedError) else "the check crashed: "
+    subject = f"{error.subject}: " if isinstance(error, TestbedError) else "it crashed: "
     return Finding(
         check=name,
         claim=claim,

@@ -75,14 +75,19 @@ class Line:
 def lines(path: Path) -> Iterator[Line]:
     """Stream a JSONL file. Raises AnalysisError at the first line that is not an object."""
     try:
-        stream = path.open(encoding="utf-8")
+        stream = path.open("rb")
     except OSError as error:
-        raise AnalysisError("read record", str(path), str(error)) from error
+        raise AnalysisError(
+            "read record",
+            str(path),
+            error.strerror or str(error),
+            "is this a run folder, and is it whole? run the scenario again",
+        ) from error
     with stream:
         for number, text in enumerate(stream, start=1):
             try:
                 fields: object = json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise Line(path, number, {}).fault(f"not JSON ({error})") from error
             if not isinstance(fields, dict):
                 raise Line(path, number, {}).fault("not a JSON object")

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from testbed.errors import AnalysisError
 
+_AGAIN = "compute it again: testbed report FOLDER"
+
 
 @dataclass(frozen=True, slots=True)
 class MetricsFile:
@@ -38,19 +40,27 @@ class MetricsFile:
         for part in name.split("."):
             if not isinstance(value, Mapping) or part not in value:
                 known = ", ".join(sorted(leaf for leaf, _ in self.leaves()))
-                raise AnalysisError("look up metric", name, f"{self.path} has only: {known}")
+                raise AnalysisError(
+                    "look up metric", name, f"{self.path} has only: {known}",
+                    "name one of these",
+                )  # fmt: skip
             value = value[part]
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise AnalysisError("look up metric", name, f"it is {value!r}, not a number")
+            raise AnalysisError(
+                "look up metric", name, f"it is {value!r}, not a number", "name a number"
+            )
         return float(value)
 
     def required(self, name: str) -> float:
         """Return a metric that this run must have."""
         value = self.number(name)
         if value is None:
-            raise AnalysisError("look up metric", name, f"it is null in {self.path}")
+            raise AnalysisError(
+                "look up metric", name, f"it is null in {self.path}",
+                "this run has no such figure; take a run in which it applies",
+            )  # fmt: skip
         return value
 
     def text(self, name: str) -> str | None:
@@ -64,9 +74,9 @@ def read_metrics(path: Path) -> MetricsFile:
     try:
         content: object = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise AnalysisError("read metrics", str(path), str(error)) from error
+        raise AnalysisError("read metrics", str(path), str(error), _AGAIN) from error
     if not isinstance(content, dict):
-        raise AnalysisError("read metrics", str(path), "not a JSON object")
+        raise AnalysisError("read metrics", str(path), "not a JSON object", _AGAIN)
     return MetricsFile(path, content)
 
 

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from testbed.checks.expectation import ExpectationResult
-from testbed.checks.finding import Finding, Status
+from testbed.checks.fault import brief
+from testbed.checks.finding import Finding, Status, worst
 from testbed.contract.record import Record
 from testbed.errors import AnalysisError, ExitStatus
 
 
 class Verdict(Record):
-    """The worst finding, all findings, and how they compare with the expectation."""
+    """What came of a run.
+
+    Attributes:
+        verdict: without an expectation the worst finding that decides. With one, pass means
+            that it held; where it did not, fail, or invalid where the run is invalid.
+        findings_verdict: the worst finding that decides, whatever the scenario expects.
+        findings: what each check found.
+        expectation: how the findings and metrics compare with what the scenario expects.
+    """
 
     verdict: Status
+    findings_verdict: Status
     findings: tuple[Finding, ...]
     expectation: ExpectationResult | None = None
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Exit status of the command: with an expectation, pass means that it held.
-
-        An expectation that did not hold never hides that a run was invalid.
-        """
-        if self.expectation is not None:
-            if self.expectation.held:
-                return ExitStatus.PASS
-            if self.verdict is Status.PASS:
-                return ExitStatus.FAIL
+        """Exit status of the command."""
         return {
             Status.PASS: ExitStatus.PASS,
             Status.FAIL: ExitStatus.FAIL,
@@ -41,22 +44,48 @@ class Verdict(Record):
         broken = [
             finding
             for finding in self.findings
-            if finding.decides and finding.status is self.verdict
+            if finding.decides and finding.status is self.findings_verdict
         ]
         deciding = sum(finding.decides for finding in self.findings)
+        remarks = sum(
+            not finding.decides and finding.status is not Status.PASS for finding in self.findings
+        )
+        also = f"; {remarks} remark{'' if remarks == 1 else 's'}" if remarks else ""
         text = {
-            Status.PASS: f"All {deciding} checks pass.",
-            Status.FAIL: f"{len(broken)} of {deciding} checks failed: {_names(broken)}.",
+            Status.PASS: f"All {deciding} checks pass{also}.",
+            Status.FAIL: f"{len(broken)} of {deciding} checks failed: {_names(broken)}{also}.",
             Status.INVALID: (
                 "The run is not faithful, so its figures mean nothing: "
                 f"{_names(broken)} could not be established."
             ),
-        }[self.verdict]
+        }[self.findings_verdict]
         if self.expectation is None:
             return text
         if self.expectation.held:
             return f"{text} This is what the scenario expects."
-        return f"{text} The scenario expects otherwise: {'; '.join(self.expectation.against)}."
+        against = "; ".join(self.expectation.against)
+        return f"The scenario's expectation failed: {against}. {text}"
+
+
+def conclude(findings: Sequence[Finding], held: ExpectationResult | None) -> Verdict:
+    """Reduce findings, and how they compare with the expectation if any, to a verdict."""
+    raw = worst(finding.status for finding in findings if finding.decides)
+    verdict = raw
+    if held is not None and held.held:
+        verdict = Status.PASS
+    elif held is not None and raw is Status.PASS:
+        verdict = Status.FAIL
+    return Verdict(
+        verdict=verdict, findings_verdict=raw, findings=tuple(findings), expectation=held
+    )
+
+
+def write_verdict(folder: Path, verdict: Verdict) -> None:
+    """Write ``verdict.json`` of a run folder, whole or not at all."""
+    path = folder / "verdict.json"
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(verdict.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    draft.replace(path)
 
 
 def _names(findings: list[Finding]) -> str:
@@ -68,4 +97,6 @@ def read_verdict(path: Path) -> Verdict:
     try:
         return Verdict.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise AnalysisError("read verdict", str(path), str(error)) from error
+        raise AnalysisError(
+            "read verdict", str(path), brief(error), "judge the run again: testbed report FOLDER"
+        ) from error

@@ -137,15 +137,18 @@ def doctor(
 
 def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> int:
     """Redo the analysis of a run from its events: metrics, verdict, report."""
-    from testbed.errors import UsageError
+    from testbed.checks import require_run_folder, spoil
+    from testbed.errors import TestbedError
     from testbed.run.execute import analyse
     from testbed.scenario import load_scenario
 
-    if not (folder / "scenario.yaml").is_file():
-        raise UsageError(
-            "redo the analysis", str(folder), "it has no scenario.yaml", "is this a run folder?"
-        )
-    finished = analyse(folder, load_scenario(str(folder / "scenario.yaml")))
+    require_run_folder(folder)
+    try:
+        scenario = load_scenario(str(folder / "scenario.yaml"))
+    except TestbedError as error:
+        spoil(folder, "record-readable", "The record can be read.", error)
+        raise
+    finished = analyse(folder, scenario)
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
     console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
     return int(finished.verdict.exit_status)

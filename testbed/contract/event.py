@@ -50,7 +50,7 @@ class Kind(StrEnum):
     BARRIER = "barrier"  # -
     # link, dir (forward | backward), packets, drops, lost, backlog, interval_ns; size = bytes
     LINK_SAMPLE = "link.sample"
-    # every agent
+    # every agent, and the lab (node and role "lab")
     AGENT_READY = "agent.ready"  # role
     AGENT_STOP = "agent.stop"  # status
 

@@ -28,6 +28,9 @@ class Sampler:
 
     ``packets`` counts frames: a superframe counts as all its frames. ``drops`` and ``lost``
     count what was dropped in one piece: a superframe counts once.
+
+    The record begins with a readiness and ends, unless an error ended the lab's work, with a
+    stop: so one that was cut short does not look like one that is whole.
     """
 
     def __init__(self, wires: Wires, path: Path, barrier_ns: int) -> None:
@@ -36,6 +39,7 @@ class Sampler:
         self._events = EventLog(self._stream, "lab", _LabClock(barrier_ns))
         self._last = self._read()
         self._last_ns = 0
+        self._events.emit(Kind.AGENT_READY, role="lab")
 
     def __enter__(self) -> Sampler:
         return self
@@ -46,6 +50,8 @@ class Sampler:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is None:
+            self._events.emit(Kind.AGENT_STOP, status=0)
         self._events.flush()
         self._stream.close()
 

@@ -61,13 +61,15 @@ class _Reader:
     def read(self, path: Path) -> None:
         number = 0
         try:
-            with path.open(encoding="utf-8") as stream:
+            with path.open("rb") as stream:
                 for line in stream:
                     number += 1
                     self._take(json.loads(line))
         except OSError as cause:
-            raise AnalysisError("read events", str(path), str(cause)) from cause
-        except (ValueError, _BadLineError) as cause:
+            raise AnalysisError(
+                "read events", str(path), cause.strerror or str(cause), "run the scenario again"
+            ) from cause
+        except (ValueError, RecursionError, _BadLineError) as cause:
             raise AnalysisError(
                 "read events",
                 f"{path}:{number}",

@@ -34,5 +34,8 @@ def _one_way_ns(network: Network, start: str, goal: str) -> int:
         for beyond, more_ns in steps.get(node, []):
             heapq.heappush(frontier, (delay_ns + more_ns, beyond))
     raise AnalysisError(
-        "compute metrics", f"{start} to {goal}", "the plan's network has no links between them"
+        "compute metrics",
+        f"{start} to {goal}",
+        "the plan's network has no links between them",
+        "plan.json is not as it was written; run the scenario again",
     )

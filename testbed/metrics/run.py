@@ -19,6 +19,8 @@ from testbed.metrics.table import Integers
 from testbed.workload import read_requests
 
 Flags = NDArray[np.bool_]
+NOT_WHOLE = "is this a run folder, and is it whole? run the scenario again"
+NOT_ITS_OWN = "the events are not those of this plan and workload; run the scenario again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class Run:
         for agent in self.plan.agents:
             if agent.node == node:
                 return agent
-        raise AnalysisError("compute metrics", node, "events name an agent that the plan lacks")
+        raise AnalysisError(
+            "compute metrics", node, "events name an agent that the plan lacks", NOT_ITS_OWN
+        )
 
     def known(self, req: Integers) -> Integers:
         """Check that ``req`` are ids of requests of this run; returns them.
@@ -72,8 +76,9 @@ class Run:
         wrong = req[(req < 0) | (req >= len(self.requests))]
         if wrong.size:
             raise AnalysisError(
-                "compute metrics", f"request {int(wrong[0])}", "is in the events but not asked for"
-            )
+                "compute metrics", f"request {int(wrong[0])}", "is in the events but not asked for",
+                NOT_ITS_OWN,
+            )  # fmt: skip
         return req
 
 
@@ -87,13 +92,15 @@ def read_run(run_folder: Path) -> Run:
     try:
         plan = Plan.model_validate_json(path.read_bytes())
     except OSError as cause:
-        raise AnalysisError("read plan", str(path), str(cause), "is this a run folder?") from cause
+        raise AnalysisError(
+            "read plan", str(path), cause.strerror or str(cause), NOT_WHOLE
+        ) from cause
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise AnalysisError("read plan", str(path), f"{key}: {first['msg']}") from fault
+        raise AnalysisError("read plan", str(path), f"{key}: {first['msg']}", NOT_WHOLE) from fault
     if not plan.agents:
-        raise AnalysisError("read plan", str(path), "the plan has no agents")
+        raise AnalysisError("read plan", str(path), "the plan has no agents", NOT_WHOLE)
     requests = read_requests(run_folder / "workload.jsonl")
     for position, request in enumerate(requests):
         if request.id != position:
@@ -101,6 +108,7 @@ def read_run(run_folder: Path) -> Run:
                 "read workload",
                 f"{run_folder / 'workload.jsonl'}:{position + 1}",
                 f"has id {request.id}, not {position}",
+                NOT_WHOLE,
             )
     return Run(plan=plan, requests=requests)
 

@@ -87,4 +87,7 @@ def _before(times: dict[Key, list[int]], key: Key, limit: int, cause: str) -> in
     for t in reversed(times.get(key, [])):
         if t <= limit:
             return t
-    raise AnalysisError("compute metrics", f"transfer of request {key[0]}", cause)
+    raise AnalysisError(
+        "compute metrics", f"transfer of request {key[0]}", cause,
+        "pool events are missing or were moved; run the scenario again",
+    )  # fmt: skip

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from testbed.contract.agent import Request
+from testbed.contract.link import LinkSpec
 from testbed.contract.network import Network
 from testbed.contract.plan import Estimate
 from testbed.errors import HostError
 from testbed.plan.hostfacts import HostFacts
 from testbed.scenario.value import Scenario
+from testbed.units import Duration, Rate
 
 MIB = 2**20
 BITS_PER_WALL_SECOND = 8e9
@@ -26,6 +30,15 @@ SMALLEST_GUEST = 1024 * MIB
 GUEST_STEP = 256 * MIB
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """One thing that takes memory in the guest, and how to make it smaller."""
+
+    bytes: int
+    what: str
+    remedy: str
+
+
 def estimate(
     scenario: Scenario,
     network: Network,
@@ -38,7 +51,7 @@ def estimate(
     payload = sum(request.wire_bytes for request in requests)
     tokens = sum(request.output_tokens for request in requests)
     window_s = scenario.window.deadline_ns / 1e9
-    memory = _memory(scenario, network, agents)
+    memory = sum(part.bytes for part in memory_parts(scenario, network, agents))
     events = len(requests) * EVENTS_PER_REQUEST + tokens + _samples(network, window_s)
     return Estimate(
         wall_s=round(_wall(scenario, payload, tokens, requests, window_s, virtual), 1),
@@ -56,18 +69,20 @@ def guest_memory(needed: int) -> int:
     return -(-wanted // GUEST_STEP) * GUEST_STEP
 
 
-def refuse_what_will_not_fit(subject: str, wanted: Estimate, host: HostFacts) -> None:
-    """Refuse a run that this machine cannot hold.
+def refuse_what_will_not_fit(
+    subject: str, wanted: Estimate, host: HostFacts, largest: MemoryPart
+) -> None:
+    """Refuse a run that this machine cannot hold; ``largest`` is what to cut first.
 
     Raises:
         HostError: naming what is short and by how much.
     """
     for what, needed, free, remedy in (
         (
-            "memory",
+            f"memory (most of it, {largest.bytes / MIB:.0f} MiB, for {largest.what})",
             wanted.host_memory_bytes,
             host.memory_free_bytes,
-            "end other programs, or lower the topology's parameters or pool.size",
+            largest.remedy,
         ),
         (
             "disk space",
@@ -102,20 +117,46 @@ def _wall(
     return start + traffic + passes * scenario.model.wall_per_token.value.seconds
 
 
-def _memory(scenario: Scenario, network: Network, agents: int) -> int:
-    """Bytes that the guest touches: model, agents, KV of open requests, packets in flight."""
+def memory_parts(scenario: Scenario, network: Network, agents: int) -> tuple[MemoryPart, ...]:
+    """What the guest holds, largest first: model, agents, KV of open requests, packets."""
     model = scenario.model
     real = scenario.workload.longest_input // scenario.shape.ratio
     real += scenario.workload.longest_output
-    open_requests = scenario.file.pool.size
-    kv = (open_requests + agents) * real * model.kv_per_real_token.value.bytes
-    flight = sum(
-        min(spec.buffer_bytes, 128 * MIB) + spec.rate_bps * spec.delay_ns // (8 * 10**9)
-        for link in network.links
-        for spec in (link.forward,)
+    kv = real * model.kv_per_real_token.value.bytes
+    parts = [
+        MemoryPart(
+            KERNEL_BYTES + model.memory.value.bytes,
+            f"the guest's kernel and the model {scenario.file.model.name}",
+            "end other programs, or take a smaller model",
+        ),
+        MemoryPart(
+            agents * (model.agent_memory.value.bytes + kv),
+            f"{agents} agents",
+            "end other programs, or lower the topology's parameters",
+        ),
+        MemoryPart(
+            scenario.file.pool.size * kv,
+            f"KV of {scenario.file.pool.size} open requests",
+            "end other programs, or lower pool.size or the lengths of input and output",
+        ),
+        *(
+            _in_flight(kind, spec, sum(link.kind == kind for link in network.links))
+            for kind, spec in scenario.links
+        ),
+    ]
+    return tuple(sorted(parts, key=lambda part: -part.bytes))
+
+
+def _in_flight(kind: str, spec: LinkSpec, links: int) -> MemoryPart:
+    """Packets in buffers and on the way, of all links of one class."""
+    queued, flying = min(spec.buffer_bytes, 128 * MIB), spec.rate_bps * spec.delay_ns // (8 * 10**9)
+    rate, delay = Rate(spec.rate_bps), Duration(spec.delay_ns)
+    return MemoryPart(
+        links * (queued + flying),
+        f"packets in flight on {links} links of class {kind}: {rate} x {delay} each way, and their "
+        "buffers",
+        f"lower rate, rtt or buffer of links.{kind}, or the topology's parameters",
     )
-    processes = model.memory.value.bytes + agents * model.agent_memory.value.bytes
-    return KERNEL_BYTES + processes + kv + flight
 
 
 def _samples(network: Network, window_s: float) -> int:

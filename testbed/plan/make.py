@@ -14,11 +14,16 @@ from testbed.contract.agent import Request
 from testbed.contract.plan import Guest, Offered, Plan
 from testbed.plan.agents import agent_configs
 from testbed.plan.derive import derived_seed
-from testbed.plan.estimate import estimate, refuse_what_will_not_fit
+from testbed.plan.estimate import estimate, memory_parts, refuse_what_will_not_fit
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.hostfacts import HostFacts
 from testbed.plan.network import build_network
-from testbed.plan.refuse import refuse_clock_and_place, refuse_requests
+from testbed.plan.refuse import (
+    refuse_clock_and_place,
+    refuse_requests,
+    refuse_unknown_links,
+    refuse_what_is_planned,
+)
 from testbed.plan.roster import roster
 from testbed.plan.summary import summary
 from testbed.scenario.value import Scenario
@@ -48,18 +53,22 @@ def make_plan(
             caller gives the present.
 
     Raises:
-        PlanError: the combination cannot be true, or a request cannot be served.
+        PlanError: the combination cannot be true or is not built yet, a bound names a link
+            that is not there, or a request cannot be served.
         HostError: the run does not fit this machine.
     """
     refuse_clock_and_place(scenario, clock, on)
+    refuse_what_is_planned(scenario, lab, clock)
     members = roster(scenario)
     refuse_requests(scenario, requests, frozenset(member.name for member in members))
     network = build_network(scenario, members, seed)
+    refuse_unknown_links(scenario, network)
     barrier_ns = start_ns + BARRIER_AFTER_NS
     wanted = estimate(
         scenario, network, requests, len(members), clock == "virtual", BARRIER_AFTER_NS / 1e9
     )
-    refuse_what_will_not_fit(scenario.name, wanted, host)
+    largest = memory_parts(scenario, network, len(members))[0]
+    refuse_what_will_not_fit(scenario.name, wanted, host, largest)
     return Plan(
         scenario=scenario.name,
         seed=seed,

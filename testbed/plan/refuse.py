@@ -1,8 +1,10 @@
-"""Combinations of lab, clock and place that cannot be true, refused before a run folder exists."""
+"""What cannot be true or is not built yet, refused before a run folder exists."""
 
 from __future__ import annotations
 
 from testbed.contract.agent import Request
+from testbed.contract.network import Network
+from testbed.contract.role import Role
 from testbed.errors import PlanError
 from testbed.scenario.value import Scenario
 
@@ -35,6 +37,43 @@ def refuse_clock_and_place(scenario: Scenario, clock: str, on: str) -> None:
                 "Gbit/s, which no live host carries packet by packet",
                 f"use --clock virtual, or scale down: {settings}",
             )
+
+
+def refuse_what_is_planned(scenario: Scenario, lab: str, clock: str) -> None:
+    """Refuse what files and options may name already, but nothing carries out yet.
+
+    Raises:
+        PlanError: with what to use instead.
+    """
+    for wanted, subject, what, remedy in (
+        (lab != "mininet", f"--lab {lab}", "this lab", "use --lab mininet"),
+        (clock != "virtual", f"--clock {clock}", "this clock", "use --clock virtual"),
+        (
+            scenario.count(Role.RELAY) > 0,
+            "topology.parameters.relay",
+            "relay decode",
+            "set relay to 0",
+        ),
+    ):
+        if wanted:
+            raise PlanError("plan", subject, f"{what} is planned, not there yet", remedy)
+
+
+def refuse_unknown_links(scenario: Scenario, network: Network) -> None:
+    """Refuse bounds on links that the plan does not have.
+
+    Raises:
+        PlanError: naming the links that there are.
+    """
+    known = sorted(link.name for link in network.links)
+    for name in sorted(scenario.expect.links.difference(known)):
+        bounds = [metric for metric in scenario.expect.metrics if f".{name}." in metric]
+        raise PlanError(
+            "plan",
+            f"expect.metrics.{bounds[0]}",
+            f"the network has no link {name!r}",
+            f"links of this plan: {', '.join(known)}",
+        )
 
 
 def refuse_requests(

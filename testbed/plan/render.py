@@ -1,9 +1,13 @@
-"""A plan as text for ``testbed plan``: what would be run, and what it would take."""
+"""A plan as text for ``testbed plan``: what would be run, and what it would take.
+
+Cells are ``Text``, never bare strings: rich would read ``[…]`` of an author as markup.
+"""
 
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from testbed.contract.plan import Plan
 from testbed.plan.summary import describe
@@ -18,14 +22,13 @@ def render(plan: Plan) -> RenderableType:
 
 
 def _facts(plan: Plan) -> Table:
-    table = Table(
-        title=f"{plan.scenario}, seed {plan.seed}", show_header=False, title_justify="left"
-    )
+    title = Text(f"{plan.scenario}, seed {plan.seed}", style="table.title")
+    table = Table(title=title, show_header=False, title_justify="left")
     table.add_column("what", no_wrap=True)
     table.add_column("value", overflow="fold")
-    table.add_row("lab", f"{plan.lab}, clock {plan.clock}, on {plan.host}")
+    _row(table, "lab", f"{plan.lab}, clock {plan.clock}, on {plan.host}")
     for key, value in plan.summary:
-        table.add_row(key, value)
+        _row(table, key, value)
     return table
 
 
@@ -34,7 +37,7 @@ def _agents(plan: Plan) -> Table:
     for heading in ("name", "role", "address", "model"):
         table.add_column(heading)
     for agent in plan.agents:
-        table.add_row(agent.node, agent.role.value, agent.address, agent.model.name)
+        _row(table, agent.node, agent.role.value, agent.address, agent.model.name)
     return table
 
 
@@ -44,7 +47,7 @@ def _links(plan: Plan) -> Table:
     table.add_column("ends", no_wrap=True)
     table.add_column("each way", overflow="fold")
     for link in plan.network.links:
-        table.add_row(link.name, f"{link.a.node} - {link.b.node}", describe(link.forward))
+        _row(table, link.name, f"{link.a.node} - {link.b.node}", describe(link.forward))
     return table
 
 
@@ -53,10 +56,14 @@ def _estimate(plan: Plan) -> Table:
     table = Table(title="estimate (one core)", show_header=False, title_justify="left")
     table.add_column("what", no_wrap=True)
     table.add_column("value", justify="right")
-    table.add_row("wall time", f"{wanted.wall_s:.0f} s")
-    table.add_row("virtual time", f"at most {wanted.virtual_s:.0f} s")
-    table.add_row("payload", f"{wanted.payload_bytes / GIB:.2f} GiB")
-    table.add_row("host memory", f"{wanted.host_memory_bytes / MIB:.0f} MiB")
-    table.add_row("guest memory (mem=)", f"{wanted.guest_memory_bytes / MIB:.0f} MiB")
-    table.add_row("disk", f"{wanted.disk_bytes / MIB:.0f} MiB")
+    _row(table, "wall time", f"{wanted.wall_s:.0f} s")
+    _row(table, "virtual time", f"at most {wanted.virtual_s:.0f} s")
+    _row(table, "payload", f"{wanted.payload_bytes / GIB:.2f} GiB")
+    _row(table, "host memory", f"{wanted.host_memory_bytes / MIB:.0f} MiB")
+    _row(table, "guest memory (mem=)", f"{wanted.guest_memory_bytes / MIB:.0f} MiB")
+    _row(table, "disk", f"{wanted.disk_bytes / MIB:.0f} MiB")
     return table
+
+
+def _row(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(cell) for cell in cells))

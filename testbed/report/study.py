@@ -103,7 +103,10 @@ def _by_seed(folders: Iterable[Path]) -> dict[int, RunSummary]:
     for folder in folders:
         run = summarize(folder)
         if run.plan.seed in runs:
-            raise AnalysisError("compare runs", str(folder), f"seed {run.plan.seed} is there twice")
+            raise AnalysisError(
+                "compare runs", str(folder), f"seed {run.plan.seed} is there twice",
+                "give each run once",
+            )  # fmt: skip
         runs[run.plan.seed] = run
     return dict(sorted(runs.items()))
 
@@ -154,7 +157,9 @@ def _judged(runs: tuple[RunSummary, ...]) -> Finding:
     violations: list[str] = []
     statuses: list[Status] = []
     for run in runs:
-        status = run.verdict.verdict if run.verdict else Status.INVALID
+        verdict = run.verdict
+        # what a scenario expects makes no figure comparable: the checks themselves must pass
+        status = worst((verdict.verdict, verdict.findings_verdict) if verdict else ())
         statuses.append(status)
         if status is not Status.PASS:
             words = run.verdict.in_words() if run.verdict else "it has no verdict.json"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.checks.case import Case, read_case
+from testbed.checks.case import NOT_WHOLE, Case, read_case
 from testbed.checks.fidelity_row import FidelityRow
 from testbed.checks.findings import Transferred, transferred
 from testbed.checks.littles_law import Occupancy, occupancy
@@ -117,9 +117,9 @@ def _provenance(path: Path) -> tuple[tuple[str, str], ...]:
     try:
         content: object = json.loads(path.read_bytes())
     except ValueError as error:
-        raise AnalysisError("read provenance", str(path), str(error)) from error
+        raise AnalysisError("read provenance", str(path), str(error), NOT_WHOLE) from error
     if not isinstance(content, dict):
-        raise AnalysisError("read provenance", str(path), "not a JSON object")
+        raise AnalysisError("read provenance", str(path), "not a JSON object", NOT_WHOLE)
     return tuple(_flat("", content))
 
 
@@ -135,4 +135,4 @@ def _flat(prefix: str, tree: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""

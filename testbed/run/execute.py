@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.checks import Verdict, judge
+from testbed.checks import Verdict, judge, require_run_folder, spoil
 from testbed.checks.expectation import Bound, Expectation
 from testbed.checks.finding import Status
 from testbed.contract.role import Role
@@ -26,7 +26,7 @@ from testbed.lab.guest.progress import Progress
 from testbed.lab.program import run_module
 from testbed.metrics.compute import Json, compute
 from testbed.report import write_report
-from testbed.run.folder import make_default_folder, make_folder, write_inputs, write_json
+from testbed.run.folder import make_default_folder, make_folder, write_inputs
 from testbed.run.hostfacts import read_host_facts
 from testbed.run.prepare import Prepared
 from testbed.run.provenance import provenance
@@ -35,6 +35,7 @@ from testbed.units import Duration, Size
 
 LEAST_MEMORY = 256 * 2**20
 """Bytes below which no lab guest comes up."""
+_ANALYSED = ("record-readable", "The record can be analysed.")
 _RAISED = {kind.__name__: kind for kind in (AgentError, FidelityError, HostError, LabError)}
 
 
@@ -159,11 +160,29 @@ def execute(
 def analyse(
     run: Path, scenario: Scenario, wall_s: float | None = None, virtual_s: float | None = None
 ) -> Finished:
-    """Phase three: reference, metrics, verdict, report; can be redone at any time."""
-    metrics = compute(run, wall_s, virtual_s)
-    compute_reference(run)
-    verdict = judge(run, expectation(scenario))
-    write_report(run)
+    """Phase three: reference, metrics, verdict, report; can be redone at any time.
+
+    Raises:
+        UsageError: ``run`` is no run folder; nothing is written there.
+        TestbedError: the record cannot be analysed. The folder then says so: its verdict
+            is invalid, and figures and report of an earlier analysis are gone.
+    """
+    require_run_folder(run)
+    try:
+        metrics = compute(run, wall_s, virtual_s)
+        compute_reference(run)
+        verdict = judge(run, expectation(scenario))
+        write_report(run)
+    except (TestbedError, KeyboardInterrupt) as error:
+        spoil(run, *_ANALYSED, error)
+        raise
+    except Exception as error:  # of whatever kind: an old pass must not outlive it
+        raised = AnalysisError(
+            "analyse the run", str(run), f"{type(error).__name__}: {error}",
+            "a file of the run is not as it was written; run the scenario again",
+        )  # fmt: skip
+        spoil(run, *_ANALYSED, raised)
+        raise raised from error
     return Finished(run, verdict, metrics)
 
 
@@ -211,18 +230,4 @@ def _raise_failure(run: Path, outcome: Outcome) -> None:
 
 def _write_invalid(run: Path, error: BaseException) -> None:
     """Leaves no folder that looks like a run which merely was not judged yet."""
-    cause = str(error) or type(error).__name__
-    write_json(
-        run / "verdict.json",
-        {
-            "verdict": "invalid",
-            "findings": [
-                {
-                    "check": "run-took-place", "claim": "The run took place to its end.",
-                    "status": "invalid", "evidence": cause, "violations": [cause],
-                    "violation_count": 1,
-                }
-            ],
-            "expectation": None,
-        },
-    )  # fmt: skip
+    spoil(run, "run-took-place", "The run took place to its end.", error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -13,7 +12,10 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from testbed.errors import UnitError
 from testbed.units import Size
 
-_BDP = re.compile(r"(?P<number>[0-9]{1,4}(\.[0-9]{1,3})?) ?bdp")
+_BDP = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) ?bdp")
+MOST_BDP = 9_999
+"""Multiples of bandwidth x delay that a buffer may hold."""
+FORMS = 'a buffer is a size ("64 MiB") or a multiple of rate x RTT ("1 bdp")'
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,16 @@ class Buffer:
         match = _BDP.fullmatch(text.strip())
         if match is None:
             return cls(size=Size.parse(text))
-        thousandths = int(Fraction(match["number"]) * 1000)
+        shown = repr(text if len(text) <= 40 else f"{text[:40]}…")
+        whole, _, rest = match["number"].partition(".")
+        whole, rest = whole.lstrip("0") or "0", rest.rstrip("0")
+        if len(whole) > len(str(MOST_BDP)):
+            raise UnitError("read a buffer", shown, "is too large", f'use at most "{MOST_BDP} bdp"')
+        if len(rest) > 3:
+            raise UnitError("read a buffer", shown, "is too fine", "use at most three decimals")
+        thousandths = int(whole) * 1000 + int(f"{rest:0<3}")
         if thousandths == 0:
-            raise UnitError("read a buffer", repr(text), "is zero", 'write, say, "1 bdp"')
+            raise UnitError("read a buffer", shown, "is zero", 'write, say, "1 bdp"')
         return cls(thousandths=thousandths)
 
     def bytes(self, rate_bps: int, rtt_ns: int) -> int:
@@ -58,9 +67,10 @@ class Buffer:
         try:
             if isinstance(value, str):
                 return cls.parse(value)
-            raise UnitError("read a buffer", repr(value)[:40], "has no unit", 'write "1 bdp"')
+            raise UnitError("read a buffer", repr(value)[:40], "has no unit", FORMS)
         except UnitError as fault:
-            text = f'{fault.subject} {fault.cause}; a buffer is a size ("64 MiB") or "1 bdp"'
+            hint = fault.remedy if fault.attempt == "read a buffer" else FORMS
+            text = f"{fault.subject} {fault.cause}; {hint}"
             raise PydanticCustomError("unit", "{text}", {"text": text}) from fault
 
     @classmethod

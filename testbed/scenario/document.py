@@ -7,16 +7,18 @@ executable one. Size, depth and node count are bounded.
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, NodeEvent
+from ruamel.yaml.events import AliasEvent, CollectionStartEvent, NodeEvent, ScalarEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from testbed.errors import ScenarioError
+from testbed.scenario.nearest import brief
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -24,6 +26,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 12
 MAX_NODES = 20_000
+TAGGED = (ScalarEvent, CollectionStartEvent)
 _CORE = "tag:yaml.org,2002:"
 
 
@@ -50,18 +53,22 @@ class Document:
 
     def fault(self, path: KeyPath, reason: str) -> str:
         """``file:line: key.path: reason``."""
-        key = ".".join(str(part) for part in path)
-        return f"{self.place(path)}: {key}: {reason}" if key else f"{self.place(path)}: {reason}"
+        return _fault(self.place(path), path, reason)
 
 
 def read_document(path: Path) -> Document:
     """Read the file at ``path``.
 
     Raises:
-        ScenarioError: unreadable, not UTF-8, too large, not YAML, or not plain data.
+        ScenarioError: unreadable, no regular file, not UTF-8, too large, not YAML, or not
+            plain data.
     """
     name = str(path)
     try:
+        kind = _other_kind(path)
+        if kind is not None:
+            reason = f"{name}:1: cannot be read: it is {kind}, and only regular files are read"
+            raise ScenarioError(name, (reason,))
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
@@ -80,6 +87,8 @@ def read_document(path: Path) -> Document:
 def parse_document(text: str, name: str) -> Document:
     """Parse ``text``; ``name`` stands for the file in messages. Raises ScenarioError."""
     value, places = parse_value(text, name)
+    if value is None:
+        raise ScenarioError(name, (f"{name}:1: is empty: must be a mapping of keys to values",))
     if not isinstance(value, dict):
         raise ScenarioError(name, (f"{name}:1: must be a mapping of keys to values",))
     return Document(name, value, places)
@@ -105,6 +114,23 @@ def parse_value(text: str, name: str) -> tuple[Plain, dict[KeyPath, str]]:
     return value, reader.places
 
 
+def _other_kind(path: Path) -> str | None:
+    """What ``path`` is if not a regular file: reading a pipe or a device may never end."""
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode):
+        return None
+    if stat.S_ISDIR(mode):
+        return "a directory"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a socket"
+
+
+def _fault(place: str, path: KeyPath, reason: str) -> str:
+    key = ".".join(brief(str(part)) for part in path)
+    return f"{place}: {key}: {reason}" if key else f"{place}: {reason}"
+
+
 def _refuse_indirection(text: str, name: str) -> None:
     """Walk the event stream first: nothing is built before aliases and size are known."""
     nodes = 0
@@ -115,6 +141,9 @@ def _refuse_indirection(text: str, name: str) -> None:
         line = event.start_mark.line + 1
         if isinstance(event, AliasEvent) or event.anchor is not None:
             raise ScenarioError(name, (f"{name}:{line}: anchors and aliases are not allowed",))
+        if isinstance(event, TAGGED) and event.tag is not None:
+            reason = f"{name}:{line}: the tag {brief(str(event.tag))!r} is not allowed"
+            raise ScenarioError(name, (reason,))
         if nodes > MAX_NODES:
             raise ScenarioError(name, (f"{name}:{line}: more than {MAX_NODES} values",))
 
@@ -161,6 +190,9 @@ class _Reader:
             match tag.removeprefix(_CORE):
                 case "str":
                     return text
+                case "null" if not text:
+                    self._fault(node, path, "has no value; write null to leave it out")
+                    return None
                 case "null":
                     return None
                 case "bool":
@@ -173,14 +205,11 @@ class _Reader:
                     return text
         except ValueError:
             return text
-        self._fault(node, path, f"the tag {tag!r} is not allowed")
+        self._fault(node, path, f"the value {brief(text)!r} is not allowed; put it in quotes")
         return None
 
     def _place(self, node: Node) -> str:
         return f"{self._name}:{node.start_mark.line + 1}"
 
     def _fault(self, node: Node, path: KeyPath, reason: str) -> None:
-        key = ".".join(str(part) for part in path)
-        self.faults.append(
-            f"{self._place(node)}: {key}: {reason}" if key else f"{self._place(node)}: {reason}"
-        )
+        self.faults.append(_fault(self._place(node), path, reason))

@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from testbed.contract.record import Record
 from testbed.errors import UnitError
-from testbed.scenario.entry import Name
+from testbed.scenario.checknames import CHECK_NAMES
 from testbed.scenario.nearest import listing
 from testbed.units import Duration, Frequency, Load, Size
 
@@ -144,16 +144,31 @@ def _known(metric: str) -> str:
     return metric
 
 
+def _known_check(name: str) -> str:
+    if name not in CHECK_NAMES:
+        raise ValueError(listing(name, CHECK_NAMES))
+    return name
+
+
 Metric = Annotated[str, AfterValidator(_known)]
+Violation = Annotated[
+    str, AfterValidator(_known_check), Field(json_schema_extra={"enum": list(CHECK_NAMES)})
+]
 
 
 class Expect(Record):
     """What the author expects; a run passes when all of it holds."""
 
     verdict: Literal["pass", "fail", "invalid"] = "pass"
-    violations: tuple[Name, ...] = ()
-    """Names of violations that must be found, for scenarios that provoke them."""
+    violations: tuple[Violation, ...] = ()
+    """Names of checks that must find a violation, for scenarios that provoke one."""
     metrics: dict[Metric, Bound] = Field(default_factory=dict)
+
+    @property
+    def links(self) -> frozenset[str]:
+        """Names of the links that bounds speak of; the plan knows which links there are."""
+        named = (metric for metric in self.metrics if LINK_METRIC.fullmatch(metric))
+        return frozenset(metric.split(".")[1] for metric in named)
 
     @property
     def limits(self) -> tuple[tuple[str, Relation, float], ...]:

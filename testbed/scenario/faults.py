@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from testbed.errors import ScenarioError
 from testbed.scenario.document import Document, KeyPath, Plain
-from testbed.scenario.nearest import unknown_key
+from testbed.scenario.nearest import brief, unknown_key
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -40,10 +40,18 @@ def check(document: Document, model: type[ModelT]) -> ModelT:
 
 def describe(document: Document, model: type[BaseModel], error: ValidationError) -> tuple[str, ...]:
     """All faults of ``error`` in the order of the file, each said once."""
+    details = error.errors(include_url=False)
+    optional = {detail["loc"][:-1] for detail in details if _is_none_branch(detail)}
     return in_order(
-        document.fault(written(document.data, detail), _reason(model, detail))
-        for detail in error.errors(include_url=False)
+        document.fault(written(document.data, detail), _reason(model, detail, optional))
+        for detail in details
+        if not _is_none_branch(detail)
     )
+
+
+def _is_none_branch(detail: ErrorDetails) -> bool:
+    """Whether this is the other half of a union: "or the word none", said of each fault."""
+    return bool(detail["loc"]) and detail["loc"][-1] == "literal['none']"
 
 
 def in_order(faults: Iterable[str]) -> tuple[str, ...]:
@@ -73,7 +81,10 @@ def written(data: Plain, detail: ErrorDetails) -> KeyPath:
     return tuple(path)
 
 
-def _reason(model: type[BaseModel], detail: ErrorDetails) -> str:
+def _reason(
+    model: type[BaseModel], detail: ErrorDetails, optional: set[tuple[str | int, ...]]
+) -> str:
+    """Why, in words; ``optional`` holds the places where the word none may stand."""
     last = str(detail["loc"][-1]) if detail["loc"] else ""
     match detail["type"]:
         case "extra_forbidden":
@@ -88,9 +99,11 @@ def _reason(model: type[BaseModel], detail: ErrorDetails) -> str:
             return "needs the key 'kind'"
         case "union_tag_invalid":
             context = detail.get("ctx", {})
-            return f"unknown kind {context.get('tag')!r}; known: {context.get('expected_tags')}"
+            wrong = brief(str(context.get("tag")))
+            return f"unknown kind {wrong!r}; known: {context.get('expected_tags')}"
         case "model_type" | "model_attributes_type":
-            return "must be a mapping of keys to values"
+            or_none = ", or none" if detail["loc"][:-1] in optional else ""
+            return f"must be a mapping of keys to values{or_none}"
         case "value_error":
             return detail["msg"].removeprefix("Value error, ")
     return detail["msg"]

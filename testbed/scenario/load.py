@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from testbed.errors import ScenarioError
 from testbed.scenario.data import DataKind, find
-from testbed.scenario.document import read_document
+from testbed.scenario.document import Document, read_document
 from testbed.scenario.faults import describe, in_order
 from testbed.scenario.file import ScenarioFile
 from testbed.scenario.mend import unknown_names, without
@@ -32,7 +32,15 @@ def load_scenario(name_or_path: str, overrides: tuple[str, ...] = ()) -> Scenari
             carries every fault as ``file:line: key: reason``.
     """
     path = scenario_path(name_or_path)
-    document = override(read_document(path), overrides)
+    return load_document(override(read_document(path), overrides), path)
+
+
+def load_document(document: Document, path: Path) -> Scenario:
+    """Load a scenario that is read already; ``path`` is where it was read from.
+
+    Raises:
+        ScenarioError: as ``load_scenario``; places are those of ``document``.
+    """
     try:
         file = ScenarioFile.model_validate(document.data)
     except ValidationError as error:

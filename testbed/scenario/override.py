@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from testbed.errors import ScenarioError
-from testbed.scenario.document import Document, KeyPath, Plain, parse_value
+from testbed.scenario.document import MAX_DEPTH, Document, KeyPath, Plain, parse_value
+from testbed.scenario.nearest import brief
 
 _FLAT: tuple[KeyPath, ...] = (("expect", "metrics"),)
 """Mappings whose keys hold dots of their own."""
@@ -13,7 +14,8 @@ def override(document: Document, settings: tuple[str, ...]) -> Document:
     """``document`` with each ``key.path=value`` set; later ones win.
 
     Raises:
-        ScenarioError: a setting without ``=``, or one that goes through a plain value.
+        ScenarioError: a setting without ``=`` or without a value, or one that goes through a
+            plain value. ``key=null`` removes an optional value, ``key=`` is a slip.
     """
     data: Plain = document.data
     places = dict(document.places)
@@ -21,14 +23,22 @@ def override(document: Document, settings: tuple[str, ...]) -> Document:
     for setting in settings:
         key, equals, text = setting.partition("=")
         path = _path(key.strip())
-        where = f"--set {key.strip()}"
+        where = f"--set {brief(key.strip())}"
         if not equals or not all(path):
-            faults.append(f"--set: {setting[:80]}: write key.path=value")
+            faults.append(f"--set: {brief(setting)}: write key.path=value")
+            continue
+        if len(path) > MAX_DEPTH:
+            faults.append(f"{where}: nested deeper than {MAX_DEPTH} levels")
             continue
         try:
             value, inner = parse_value(text, where)
         except ScenarioError as error:
-            faults.extend(error.faults)
+            faults.extend(
+                f"{where}: {fault.removeprefix(where).partition(': ')[2]}" for fault in error.faults
+            )
+            continue
+        if () not in inner:
+            faults.append(f"{where}: has no value; write null to leave it out")
             continue
         changed = _with(data, path, value)
         if changed is None:

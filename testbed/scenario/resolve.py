@@ -15,7 +15,7 @@ from testbed.scenario.faults import in_order
 from testbed.scenario.file import ScenarioFile
 from testbed.scenario.linkspec import compose
 from testbed.scenario.named import load_profile, load_topology
-from testbed.scenario.nearest import listing, unknown_key
+from testbed.scenario.nearest import brief, listing, unknown_key
 from testbed.scenario.physics import faults_of
 from testbed.scenario.profile import LinkChoice
 from testbed.scenario.profiles import (
@@ -168,9 +168,18 @@ class Resolver:
         arrivals = file.workload.arrivals
         if not isinstance(arrivals, TraceArrivals):
             return file
-        trace = (self.path.parent / arrivals.file).resolve()
-        if not trace.is_file():
-            self._fault(("workload", "arrivals", "file"), f"{trace} does not exist")
+        trace = self.path.parent / arrivals.file
+        try:
+            trace = trace.resolve()
+            found_it = trace.is_file()
+        except (OSError, ValueError):  # a name that no file can have
+            found_it = False
+        if not found_it:
+            self._fault(
+                ("workload", "arrivals", "file"),
+                f"{brief(arrivals.file)!r}, read from {self.path.parent.absolute()}, "
+                "does not exist or is no regular file",
+            )
         found = arrivals.model_copy(update={"file": str(trace)})
         return file.model_copy(
             update={"workload": file.workload.model_copy(update={"arrivals": found})}

@@ -20,7 +20,11 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from testbed.errors import UnitError
 
-_TEXT = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]{1,15})?)[ ]?(?P<unit>[A-Za-z%/][A-Za-z%/]*)?")
+_TEXT = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)[ ]?(?P<unit>[A-Za-z%/][A-Za-z%/]*)?")
+_WHOLE_DIGITS, _PART_DIGITS = 18, 15
+"""Digits before and after the point that may be written."""
+_SHOWN = 40
+"""Characters of the author's text that a message repeats."""
 _DECIMALS = 3
 """Digits after the point that canonical text may show before a smaller unit is taken."""
 
@@ -64,7 +68,7 @@ class Quantity:
             UnitError: no unit, an unknown one, not a finite non-negative decimal
                 number, finer than one step, or over the maximum.
         """
-        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        shown = _short(text)
         stripped = text.strip()
         if stripped.startswith("-"):
             raise cls._fault(repr(shown), "is negative", cls._example())
@@ -75,7 +79,12 @@ class Quantity:
         if unit is None:
             raise cls._fault(repr(shown), "has no unit", cls._example())
         if unit not in cls.UNITS:
-            raise cls._fault(repr(shown), f"has the unknown unit {unit!r}", cls._allowed())
+            raise cls._fault(repr(shown), f"has the unknown unit {_short(unit)!r}", cls._allowed())
+        whole, _, part = match["number"].partition(".")
+        if len(whole) > _WHOLE_DIGITS:
+            raise cls._fault(repr(shown), "is too large", f"use at most {cls._write(cls.MAXIMUM)}")
+        if len(part) > _PART_DIGITS:
+            raise cls._fault(repr(shown), "is finer than the testbed can hold", cls._finest())
         steps = Fraction(match["number"]) * cls.UNITS[unit]
         if steps > cls.MAXIMUM:
             raise cls._fault(repr(shown), "is too large", f"use at most {cls._write(cls.MAXIMUM)}")
@@ -153,6 +162,10 @@ class Quantity:
             "pattern": cls.pattern(),
             "examples": list(cls.EXAMPLES),
         }
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _decimal(amount: Fraction) -> str:

@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from testbed.contract.agent import Request
 from testbed.errors import AnalysisError
 
+_NOT_WHOLE = "is this a run folder, and is it whole? run the scenario again"
+
 
 def write_requests(path: Path, requests: Sequence[Request]) -> None:
     """Write a new file; one that exists is never overwritten (``FileExistsError``)."""
@@ -28,13 +30,17 @@ def read_requests(path: Path) -> tuple[Request, ...]:
     requests: list[Request] = []
     number = 0
     try:
-        with path.open(encoding="utf-8") as stream:
+        with path.open("rb") as stream:
             for line in stream:
                 number += 1
                 requests.append(Request.model_validate_json(line))
     except ValidationError as fault:
-        reason = fault.errors(include_url=False)[0]["msg"]
-        raise AnalysisError("read workload", f"{path}:{number}", reason) from fault
+        first = fault.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        reason = f"{key}: {first['msg']}" if key else first["msg"]
+        raise AnalysisError("read workload", f"{path}:{number}", reason, _NOT_WHOLE) from fault
     except OSError as cause:
-        raise AnalysisError("read workload", str(path), str(cause)) from cause
+        raise AnalysisError(
+            "read workload", str(path), cause.strerror or str(cause), _NOT_WHOLE
+        ) from cause
     return tuple(requests)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -194,12 +195,17 @@ def _write_events(folder: Path, run: FakeRun, plan: Plan, transfers: list[Transf
         at(0, agent.node, lambda log, t: log.emit(Kind.BARRIER, at_ns=t))
     for transfer in transfers:
         _tell(at, run, transfer)
-    for link, samples in _samples(plan, transfers).items():
-        for t, size in samples:
-            at(t, "lab", _sample(link, size))
     end = plan.agents[0].window.deadline_ns
+    at(-SECOND, "lab", lambda log, t: log.emit(Kind.AGENT_READY, at_ns=t, role="lab"))
+    last = end
+    for (link, direction), samples in _samples(plan, transfers).items():
+        for t, size in samples:
+            at(t, "lab", _sample(link, direction, size))
+            last = max(last, t)
+    at(last, "lab", lambda log, t: log.emit(Kind.AGENT_STOP, at_ns=t, status=0))
     for agent in plan.agents:
-        at(end, agent.node, lambda log, t: log.emit(Kind.AGENT_STOP, at_ns=t, status=0))
+        stop = end if agent.role is Role.CLIENT else last
+        at(stop, agent.node, lambda log, t: log.emit(Kind.AGENT_STOP, at_ns=t, status=0))
     timeline.sort(key=lambda entry: (entry[0], entry[1]))
     streams: dict[str, TextIO] = {}
     logs: dict[str, EventLog] = {}
@@ -298,13 +304,13 @@ def _tell(at: Callable[..., None], run: FakeRun, transfer: Transfer) -> None:
     event(t, "c1", Kind.REQUEST_DONE, tokens=tokens)
 
 
-def _sample(link: str, size: int) -> Callable[[EventLog, int], int]:
+def _sample(link: str, direction: str, size: int) -> Callable[[EventLog, int], int]:
     return lambda log, t: log.emit(
         Kind.LINK_SAMPLE,
         size,
         at_ns=t,
         link=link,
-        dir="forward",
+        dir=direction,
         packets=size // 8948,
         drops=0,
         backlog=min(size // 40, 20_000_000),
@@ -312,15 +318,21 @@ def _sample(link: str, size: int) -> Callable[[EventLog, int], int]:
     )
 
 
-def _samples(plan: Plan, transfers: list[Transfer]) -> dict[str, list[tuple[int, int]]]:
-    """Bytes per interval and leg: each transfer spread evenly over its own duration."""
+def _samples(plan: Plan, transfers: list[Transfer]) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """Bytes per interval, link and direction: each transfer spread evenly over its duration."""
     end = max((t.acked for t in transfers), default=SAMPLE_NS)
     bins = np.zeros((2, end // SAMPLE_NS + 1))
     for transfer in transfers:
         first, last = transfer.acquired // SAMPLE_NS, transfer.acked // SAMPLE_NS
         leg = hashlib.sha256(str(transfer.conn).encode()).digest()[0] % 2
         bins[leg, first : last + 1] += transfer.request.wire_bytes / (last - first + 1)
+    seen = {
+        ("wan1", "forward"): bins[0],
+        ("wan2", "forward"): bins[1],
+        ("fab-p1", "forward"): bins[0] + bins[1],
+        ("fab-md1", "backward"): bins[0] + bins[1],
+    }
     return {
-        f"wan{leg + 1}": [((i + 1) * SAMPLE_NS, int(b)) for i, b in enumerate(bins[leg])]
-        for leg in (0, 1)
+        way: [((i + 1) * SAMPLE_NS, math.ceil(b)) for i, b in enumerate(sizes)]
+        for way, sizes in seen.items()
     }

@@ -25,10 +25,11 @@ def run(tmp_path: Path) -> Path:
 
 
 def edit(run: Path, node: str, change: Callable[[list[Line]], None]) -> None:
-    """Change one node's events, keeping their numbering gapless."""
+    """Change one node's events, keeping them gapless and in order of time."""
     path = run / "events" / f"{node}.jsonl"
     lines: list[Line] = [json.loads(line) for line in path.read_text().splitlines()]
     change(lines)
+    lines.sort(key=lambda line: int(str(line["t"])))
     for number, line in enumerate(lines):
         line["seq"] = number
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -212,7 +213,7 @@ def test_a_deviating_link_makes_the_run_invalid(run: Path) -> None:
     verdict = judge(run)
     assert verdict.verdict is Status.INVALID
     assert verdict.exit_status is ExitStatus.INVALID
-    assert "wan1" in str(verdict.findings[3].violations)
+    assert "wan1" in str([f.violations for f in verdict.findings])
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"links": []}', '{"links": [{"ok": 1}]}', "3"])
@@ -254,9 +255,10 @@ def test_a_crashed_agent_makes_the_run_invalid(run: Path, status: int | None) ->
 
 
 def test_a_lost_event_makes_the_run_invalid(run: Path) -> None:
-    path = run / "events" / "lab.jsonl"
+    path = run / "events" / "md1.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:2] + lines[3:]))
+    at = next(i for i, line in enumerate(lines) if '"decode.start"' in line)
+    path.write_text("".join(lines[:at] + lines[at + 1 :]))
     assert broken(run) == {"record-complete"}
 
 
@@ -283,6 +285,9 @@ def test_drops_inform_but_do_not_decide(run: Path) -> None:
     verdict = judge(run)
     assert broken(run) == {"drops-explained"}
     assert verdict.verdict is Status.PASS
+    deciding = len(CHECKS) - 1
+    assert verdict.in_words() == f"All {deciding} checks pass; 1 remark."
+    assert "drops-explained" not in judge(run).in_words()
 
 
 class _Crash:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.checks import Bound, Expectation, Finding, Status, Verdict
+from testbed.checks import Bound, Expectation, Finding, Status, Verdict, conclude
 from testbed.checks.expectation import Relation, compare
 from testbed.checks.metrics_file import MetricsFile
 from testbed.errors import AnalysisError, ExitStatus
@@ -17,9 +17,7 @@ def finding(name: str, status: Status, decides: bool = True) -> Finding:
 
 def verdict(status: Status, expected: Expectation, metrics: MetricsFile | None = None) -> Verdict:
     findings = (finding("tokens", status), finding("pool", Status.PASS))
-    return Verdict(
-        verdict=status, findings=findings, expectation=compare(expected, findings, metrics)
-    )
+    return conclude(findings, compare(expected, findings, metrics))
 
 
 def test_a_provoked_failure_passes_when_the_named_check_notices() -> None:
@@ -55,6 +53,28 @@ def test_an_unexpected_invalid_run_stays_invalid() -> None:
 
 def test_an_expected_invalid_run_passes() -> None:
     assert verdict(Status.INVALID, Expectation(verdict=Status.INVALID)).exit_status == 0
+
+
+@pytest.mark.parametrize("expected", list(Status))
+@pytest.mark.parametrize("found", list(Status))
+def test_the_verdict_says_what_the_exit_status_says(found: Status, expected: Status) -> None:
+    result = verdict(found, Expectation(verdict=expected))
+    if found is expected:
+        assert result.verdict is Status.PASS
+    else:
+        assert result.verdict is (Status.INVALID if found is Status.INVALID else Status.FAIL)
+    assert result.findings_verdict is found
+    assert result.exit_status == {"pass": 0, "fail": 1, "invalid": 3}[result.verdict]
+
+
+def test_a_broken_bound_is_a_fail_in_words() -> None:
+    bound = Bound(metric="transfer.p99_s", relation="<", limit=1)
+    metrics = metrics_of({"transfer": {"p99_s": 2.0}})
+    result = verdict(Status.PASS, Expectation(bounds=(bound,)), metrics)
+    assert result.verdict is Status.FAIL
+    assert result.in_words() == (
+        "The scenario's expectation failed: transfer.p99_s < 1: it is 2. All 2 checks pass."
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,13 +37,14 @@ def plan(
     *,
     requests: tuple[Request, ...] | None = None,
     host: HostFacts = HOST,
+    lab: Literal["mininet", "compose"] = "mininet",
     clock: Literal["virtual", "real"] = "virtual",
     on: Literal["guest", "host"] = "guest",
     seed: int = 1,
 ) -> Plan:
     chosen = (request_of(scenario),) if requests is None else requests
     paths = RunPaths(weights="/mnt/weights/smollm2")
-    return make_plan(scenario, chosen, OFFERED, seed, host, "mininet", clock, on, paths)
+    return make_plan(scenario, chosen, OFFERED, seed, host, lab, clock, on, paths)
 
 
 def test_equal_arguments_make_equal_plans_and_json_keeps_them() -> None:
@@ -54,14 +55,12 @@ def test_equal_arguments_make_equal_plans_and_json_keeps_them() -> None:
 
 
 def test_agents_share_the_runs_seed_and_know_those_of_other_roles() -> None:
-    scenario = load_scenario(
-        "hello", ("topology.parameters.decode=2", "topology.parameters.relay=1")
-    )
+    scenario = load_scenario("hello", ("topology.parameters.decode=2",))
     agents = {agent.node: agent for agent in plan(scenario, seed=7).agents}
-    assert sorted(agents) == ["c1", "md1", "md2", "p1", "r1"]
+    assert sorted(agents) == ["c1", "md1", "md2", "p1"]
     assert {agent.seed for agent in agents.values()} == {7}
-    assert {peer.name for peer in agents["p1"].peers} == {"c1", "md1", "md2", "r1"}
-    assert {peer.name for peer in agents["md1"].peers} == {"c1", "p1", "r1"}
+    assert {peer.name for peer in agents["p1"].peers} == {"c1", "md1", "md2"}
+    assert {peer.name for peer in agents["md1"].peers} == {"c1", "p1"}
     for agent in agents.values():
         for peer in agent.peers:
             assert agents[peer.name].address == peer.address
@@ -118,18 +117,89 @@ def test_400_gigabits_under_a_real_clock_are_refused_until_scaled_down() -> None
         plan(load_scenario("hello"), clock="real")
     assert 'links.fabric.rate="10 Gbit/s"' in caught.value.remedy
     slow = load_scenario("hello", ("links.fabric.rate=10 Gbit/s", "links.client.rate=1 Gbit/s"))
-    assert plan(slow, clock="real").clock == "real"
+    with pytest.raises(PlanError, match="planned, not there yet"):
+        plan(slow, clock="real")
+
+
+SLOW = ("links.fabric.rate=10 Gbit/s", "links.client.rate=1 Gbit/s")
+
+
+@pytest.mark.parametrize(
+    ("lab", "clock", "on", "settings", "subject"),
+    [
+        ("compose", "virtual", "guest", (), "--lab compose: this lab"),
+        ("mininet", "real", "guest", SLOW, "--clock real: this clock"),
+        ("mininet", "real", "host", SLOW, "--clock real: this clock"),
+        ("compose", "real", "host", SLOW, "--lab compose: this lab"),
+        ("mininet", "virtual", "guest", ("topology.parameters.relay=1",), "relay decode"),
+    ],
+)
+def test_what_is_not_built_yet_is_refused_as_planned(
+    lab: Literal["mininet", "compose"],
+    clock: Literal["virtual", "real"],
+    on: Literal["guest", "host"],
+    settings: tuple[str, ...],
+    subject: str,
+) -> None:
+    scenario = load_scenario("hello", settings)
+    with pytest.raises(PlanError, match=f"{subject} is planned, not there yet") as caught:
+        plan(scenario, lab=lab, clock=clock, on=on)
+    assert caught.value.exit_status is ExitStatus.USAGE
+    assert caught.value.remedy.split()[0] in {"use", "set"}
+
+
+def test_what_cannot_be_is_said_before_what_is_not_built() -> None:
+    with pytest.raises(PlanError, match="cannot be virtual"):
+        plan(load_scenario("hello"), lab="compose", on="host")
+    with pytest.raises(PlanError, match="faster than 20"):
+        plan(load_scenario("hello"), lab="compose", clock="real")
+
+
+def test_bounds_on_links_that_the_plan_lacks_are_refused_with_the_links_it_has() -> None:
+    bound = "expect.metrics.link.{}.drops=== 0"
+    assert plan(load_scenario("hello", (bound.format("wan2"), bound.format("p1"))))
+    for settings in ((bound.format("wan9"),),
+                     (bound.format("wan2"), "topology.parameters.legs=1")):  # fmt: skip
+        with pytest.raises(PlanError, match=r"the network has no link 'wan[29]'") as caught:
+            plan(load_scenario("hello", settings))
+        assert "links of this plan: c1, md1, p1, wan1" in caught.value.remedy
+        assert caught.value.exit_status is ExitStatus.USAGE
 
 
 def test_what_does_not_fit_is_refused_as_this_machines_fault() -> None:
     scenario = load_scenario("pool-wide-skewed")
     small = HostFacts(cores=2, memory_free_bytes=GIB // 2, disk_free_bytes=10 * GIB)
-    with pytest.raises(HostError, match="of memory, 512 MiB are free") as caught:
+    with pytest.raises(HostError, match=r"MiB of memory \(.*\), 512 MiB are free") as caught:
         plan(scenario, host=small)
     assert caught.value.exit_status is ExitStatus.UNABLE
     full = HostFacts(cores=2, memory_free_bytes=8 * GIB, disk_free_bytes=2**20)
     with pytest.raises(HostError, match="of disk space, 1 MiB are free"):
         plan(scenario, host=full)
+
+
+@pytest.mark.parametrize(
+    ("setting", "blamed", "remedy"),
+    [
+        (
+            "links.wan.rtt=10 h",
+            "links of class wan: 10 Gbit/s x 18000 s each way",
+            "rtt or buffer of links.wan",
+        ),
+        (
+            "links.fabric.rtt=10 min",
+            "links of class fabric: 400 Gbit/s x 300 s",
+            "rtt or buffer of links.fabric",
+        ),
+        ("topology.parameters.decode=64", "65 links of class fabric", "the topology's parameters"),
+        ("model.name=smollm2-135m;pool.size=4096", "KV of 4096 open requests", "pool.size"),
+    ],
+)
+def test_what_takes_most_memory_is_named(setting: str, blamed: str, remedy: str) -> None:
+    none = HostFacts(cores=2, memory_free_bytes=0, disk_free_bytes=10 * GIB)
+    with pytest.raises(HostError) as caught:
+        plan(load_scenario("hello", tuple(setting.split(";"))), host=none)
+    assert blamed in caught.value.cause
+    assert remedy in caught.value.remedy
 
 
 def test_estimates_grow_with_what_is_asked() -> None:
@@ -162,6 +232,16 @@ def test_a_rendered_plan_shows_links_agents_and_the_estimate() -> None:
     text = captured.get()
     for part in ("hello, seed 1", "wan2", "RTT 20 ms", "10.2.1.2", "wall time", "host memory"):
         assert part in text
+
+
+def test_an_authors_brackets_are_no_markup() -> None:
+    texts = ("[red]bold[/red] [/x]", "pool [small] a", "ends in \\\\", "[link=x]y")
+    for text in texts:
+        scenario = load_scenario("hello", (f'description="{text}"', f'assumptions=["{text}"]'))
+        console = Console(width=200)
+        with console.capture() as captured:
+            console.print(render(plan(scenario)))
+        assert captured.get().count(text.replace("\\\\", "\\")) == 2
 
 
 def test_roster_names_are_numbered_by_role() -> None:

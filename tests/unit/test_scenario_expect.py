@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.checks.judge import CHECKS
 from testbed.errors import UnitError
+from testbed.scenario.checknames import CHECK_NAMES
 from testbed.scenario.expect import Bound, Expect
 
 pytestmark = pytest.mark.unit
@@ -38,3 +40,17 @@ def test_what_is_no_bound_is_refused(text: str) -> None:
 def test_limits_come_out_in_si_units() -> None:
     expect = Expect.model_validate({"metrics": {"ttft.p99_s": "< 250 ms", "pool.size": "== 8"}})
     assert expect.limits == (("ttft.p99_s", "<", 0.25), ("pool.size", "==", 8.0))
+
+
+def test_violations_may_name_every_check_and_nothing_else() -> None:
+    names = {check.name for check in CHECKS}
+    missing, stale = names.difference(CHECK_NAMES), set(CHECK_NAMES).difference(names)
+    assert not missing, f"add to CHECK_NAMES in testbed/scenario/checknames.py: {sorted(missing)}"
+    assert not stale, f"remove from testbed/scenario/checknames.py: {sorted(stale)}"
+    assert len(CHECK_NAMES) == len(set(CHECK_NAMES))
+    assert Expect.model_validate({"violations": sorted(names)}).violations == tuple(sorted(names))
+
+
+def test_links_that_bounds_speak_of_are_known() -> None:
+    bounds = {"link.wan1.drops": "== 0", "link.wan9.utilization": "< 5 %", "pool.size": "== 8"}
+    assert Expect.model_validate({"metrics": bounds}).links == {"wan1", "wan9"}

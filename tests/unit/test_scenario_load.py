@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from testbed.contract.link import GilbertElliott, LinkSpec, RandomLoss
 from testbed.errors import ScenarioError
 from testbed.scenario import load_profile, load_scenario, load_topology
+from testbed.scenario.alone import profile_alone, topology_alone
 from testbed.scenario.data import DataKind, folder, names
 from testbed.scenario.linkspec import compose
 from testbed.scenario.profile import LinkChoice
@@ -117,6 +119,14 @@ def test_wrong_keys_do_not_hide_impossible_links() -> None:
         (("links.wan.loss={kind: random, share: 1 %}",), "set segmentation: frame"),
         (("links.wan.duplicate=1 %",), "set segmentation: frame"),
         (("links.wan.corrupt=1 %",), "set segmentation: frame"),
+        (("links.wan.buffer=1000000 bdp",), "'1000000 bdp' is too large; use at most"),
+        (("links.wan.buffer=0.1234 bdp",), "is too fine"),
+        (("links.wan.rtt=",), "has no value"),
+        (("links.wan.jitter=nonne",), "must be a mapping of keys to values, or none"),
+        (("links.wan.loss=5",), "must be a mapping of keys to values, or none"),
+        (('seed=!!int "5"',), "the tag 'tag:yaml.org,2002:int' is not allowed"),
+        (("expect.violations=[no-such]",), "known: agents-stopped"),
+        (("expect.violations=[tokens-equal]",), "did you mean 'tokens-equal-reference'?"),
         (("links.wan.buffer=64 KiB",), "hold fewer than 2 packets"),
         (("links.wan.rtt=1 us",), "at least 1 us each way"),
         (("links.wan.rate=0 Gbit/s",), "has a rate"),
@@ -153,6 +163,98 @@ def test_what_cannot_be_is_refused(settings: tuple[str, ...], reason: str) -> No
     faults = faults_of("hello", *settings)
     assert any(reason in fault for fault in faults), faults
     assert all(fault.startswith(("--set ", HELLO)) for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("setting", "count"),
+    [
+        ("links.wan.jitter={spread: 15 ms}", 2),
+        ("links.wan.jitter=nonne", 1),
+        ("links.wan.loss={kind: random, share: 1 %, correlation: 25 %}", 1),
+        ("links.wan.loss={kind: foo}", 1),
+        ("links.wan.loss={share: 1 %}", 1),
+        ("links.wan.slot={low: 1, high: 2 ms}", 1),
+    ],
+)
+def test_a_fault_of_an_impairment_is_not_followed_by_the_other_half_of_the_union(
+    setting: str, count: int
+) -> None:
+    faults = faults_of("hello", "links.wan.segmentation=frame", setting)
+    assert len(faults) == count, faults
+    assert not any("Input should be 'none'" in fault for fault in faults)
+
+
+LONG = "7" * 100_000
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        f"seed={LONG}",
+        f"seed=[{LONG}]",
+        f"pool.size={LONG}",
+        f"links.wan.rtt={LONG}",
+        f"links.wan.rtt={LONG} ms",
+        f"links.wan.rtt=1.{LONG} ms",
+        "links.wan.rtt=1 " + "m" * 100_000,
+        f"links.wan.buffer={LONG} bdp",
+        f"links.wan.buffer=1.{LONG} bdp",
+        f"links.wan.profile={LONG}",
+        f"links.wan.loss={{kind: k{LONG}}}",
+        f"links.wan.jitter=!t{LONG} 1",
+        f"links.k{LONG}=1",
+        f"topology.name=t{LONG}",
+        f"topology.parameters.decode={LONG}",
+        f"shape.kv=k{LONG}",
+        f"model.name=m{LONG}",
+        f"expect.violations=[v{LONG}]",
+        f"expect.metrics.m{LONG}=< 1 s",
+        f"expect.metrics.ttft.p99_s=< {LONG}",
+        f"workload.arrivals={{kind: trace, file: {LONG}}}",
+        f"workload.arrivals={{kind: trace, file: {LONG[:1_900]}}}",
+        f"key{LONG}=1",
+        f"{LONG}",
+        f"a=*{LONG}",
+        f"a=%{LONG}",
+        f"a='{LONG}",
+    ],
+)
+def test_what_the_author_wrote_is_echoed_short(setting: str) -> None:
+    for fault in faults_of("hello", setting):
+        assert len(max(re.findall(r"\w+", fault), key=len)) <= 80, fault[:300]
+        assert len(fault) < 2_500
+
+
+def test_a_trace_whose_name_no_file_can_have_does_not_exist() -> None:
+    for name in (r"a\0b", "n" * 1_900):
+        arrivals = f'workload.arrivals={{kind: trace, file: "{name}"}}'
+        assert any("does not exist" in fault for fault in faults_of("hello", arrivals))
+
+
+def test_offered_load_is_removed_by_null_and_not_by_nothing() -> None:
+    scenario = load_scenario("pool-wide-skewed", ("workload.offered_load=null",))
+    assert scenario.workload.offered_load is None
+    (fault,) = faults_of("pool-wide-skewed", "workload.offered_load=")
+    assert fault.startswith("--set workload.offered_load: ")
+    assert "write null" in fault
+
+
+def test_a_topology_or_profile_alone_blames_the_command_line_only() -> None:
+    for setting in ("links.wan.foo=3", "shape.ratio=7", "links.wan.rtt=", "pool.size", "wan=1"):
+        with pytest.raises(ScenarioError) as caught:
+            profile_alone("clean", (setting,))
+        assert "hello" not in str(caught.value)
+        assert all(fault.startswith("--set") for fault in caught.value.faults)
+        with pytest.raises(ScenarioError) as caught:
+            topology_alone("two-dc", {"legs": 2}, (setting,))
+        assert "hello" not in str(caught.value)
+        assert all(fault.startswith("--set") for fault in caught.value.faults)
+
+
+def test_no_shipped_topology_places_relays_unasked() -> None:
+    for name in names(DataKind.TOPOLOGIES):
+        relay = load_topology(name).parameters.get("relay")
+        assert relay is None or relay.default == 0
 
 
 def test_a_later_setting_mends_an_earlier_one() -> None:

@@ -90,7 +90,7 @@ def test_parsing_is_exact_or_refused(choice: tuple[type[Quantity], str], number:
         (Share, "0.9", "has no unit"),
         (Tokens, "1.5 tokens", "finer"),
         (Frequency, "80 Hz", "unknown unit"),
-        (Size, "9" * 400 + " B", "is not a number"),
+        (Size, "9" * 400 + " B", "is too large"),
     ],
 )
 def test_bad_text_is_refused_with_its_cause(kind: type[Quantity], text: str, cause: str) -> None:
@@ -132,3 +132,15 @@ def test_a_value_out_of_range_cannot_be_made(steps: int) -> None:
 )
 def test_canonical_text_is_what_an_author_would_write(quantity: Quantity, text: str) -> None:
     assert str(quantity) == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_absurd_numbers_are_too_large_or_too_fine_and_echoed_short(kind: type[Quantity]) -> None:
+    unit = kind.CANONICAL[-1]
+    for number, cause in (("9" * 100_000, "is too large"), ("0." + "1" * 100_000, "is finer")):
+        with pytest.raises(UnitError, match=cause) as caught:
+            kind.parse(f"{number} {unit}")
+        assert len(str(caught.value)) < 300
+    with pytest.raises(UnitError, match="unknown unit") as caught:
+        kind.parse("1 " + "x" * 100_000)
+    assert len(str(caught.value)) < 400

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from testbed.errors import AgentError
@@ -69,6 +70,12 @@ def base_document(
     seed: int, length: int, vocabulary: Vocabulary = NANO_VOCABULARY
 ) -> tuple[int, ...]:
     """First ``length`` tokens of the document of ``seed``; shorter ones are its prefixes."""
+    return _document(seed, 1 << max(length - 1, 0).bit_length(), vocabulary)[:length]
+
+
+@lru_cache(maxsize=8)
+def _document(seed: int, length: int, vocabulary: Vocabulary) -> tuple[int, ...]:
+    """Kept, because every request starts with a piece of the same document."""
     return _draw(f"document/{seed}", length, vocabulary)
 
 

@@ -1,0 +1,26 @@
+"""Names of the checks that ``expect.violations`` may use.
+
+Checks lie in a room above this one, so their names stand here a second time; a unit
+test holds this list against ``testbed.checks.judge.CHECKS``.
+"""
+
+from __future__ import annotations
+
+CHECK_NAMES: tuple[str, ...] = (
+    "record-complete",
+    "time-ordered",
+    "agents-stopped",
+    "barrier-passed",
+    "links-faithful",
+    "payload-sampled",
+    "tokens-equal-reference",
+    "tokens-ordered",
+    "answered-once",
+    "transfers-verified",
+    "bytes-conserved",
+    "pool-bounded",
+    "pool-first-come",
+    "deadline-kept",
+    "littles-law",
+    "drops-explained",
+)
