@@ -38,7 +38,7 @@ testbed.__test__ = False  # type: ignore[attr-defined]
         (("run", "hello", "--memory", "64"), 2, "unit"),
         (("run", "hello", "--stuck-after", "0 s"), 2, "1 s"),
         (("run", "hello", "--out", "."), 2, "never reused"),
-        (("report", "no-such-run"), 2, "is this a run folder?"),
+        (("report", "no-such-run"), 2, "there is no such folder"),
         (("reproduce", "table2", "--quick", "--full"), 2, "exclude"),
         (("reproduce", "table99"), 2, "table99"),
         (("calibrate", "no-such-profile"), 2, "no-such-profile"),
