@@ -90,11 +90,14 @@ def guests(staging: Path) -> set[int]:
 
 
 @pytest.fixture
-def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def staging(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """A TMPDIR of the test's own; nothing that the test started may outlive it there.
 
     Its path is short: the guest's console is a socket, whose path holds 107 bytes.
     """
+    tmp_path_factory.getbasetemp()  # pytest's own folder must not come to lie in this one
     folder = Path(tempfile.mkdtemp(prefix="lab-", dir="/tmp"))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
