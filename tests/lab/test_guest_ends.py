@@ -117,8 +117,9 @@ def test_the_guest_dies_with_its_orchestrator(
     tmp_path: Path, staging: Path, number: signal.Signals
 ) -> None:
     script = (
-        "import sys\n"
+        "import signal\n"
         "from pathlib import Path\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background
         "from tests.lab.test_guest_ends import boot, cache_root, kernel, orders, SPIN\n"
         f"boot(kernel(), orders(Path({str(tmp_path / 'run')!r}), SPIN), cache_root(),"
         " lambda progress, wall: (print(wall, flush=True)))\n"

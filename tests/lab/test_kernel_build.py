@@ -102,6 +102,8 @@ def test_an_interrupted_build_leaves_no_process_behind(
         [sys.executable, "-m", "testbed.lab.guest.kernel", "build", "--source", str(source)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.DEVNULL,
+        # A job in the background ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     held = os.open(gate, os.O_WRONLY)  # returns once the compiler reads
     compiler = os.pidfd_open(int((tmp_path / "pid").read_text()))

@@ -295,6 +295,11 @@ def _outcome(orders: Orders, guest: int | None, wall_s: float) -> Outcome:
     status_file = logs / "guest.status"
     progress = read_progress(orders.run_folder)
     console = tail(logs / "console.log")
+    text = ""
+    if status_file.is_file():
+        text = status_file.read_text(encoding="ascii", errors="replace").strip()
+    if text != "0":  # whatever else went wrong, a full disk may have been its cause
+        _refuse_lost_folder(orders.run_folder)
     if not status_file.is_file():
         _refuse_out_of_memory(orders, console)
         raise LabError(
@@ -302,7 +307,6 @@ def _outcome(orders: Orders, guest: int | None, wall_s: float) -> Outcome:
             f"the guest died (kernel exit {guest}) before its program ended; console:\n{console}",
             "see logs/console.log and logs/guest.log in the run folder",
         )  # fmt: skip
-    text = status_file.read_text(encoding="ascii", errors="replace").strip()
     status_file.unlink()
     if not text.lstrip("-").isdigit():
         raise LabError("start the lab guest", str(orders.run_folder), text, "run: testbed doctor")
