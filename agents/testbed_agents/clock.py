@@ -28,15 +28,24 @@ class AgentClock:
         self._virtual = virtual
         offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
         self._monotonic_barrier_ns = barrier_ns - offset
+        self._loop: PreciseLoop | None = None
 
     def now_ns(self) -> int:
         """Nanoseconds since the barrier; negative before it."""
         if self._virtual:
+            loop = self._running_loop()
+            if loop is not None:
+                return loop.turn_ns() - self._monotonic_barrier_ns
+        return time.clock_gettime_ns(time.CLOCK_REALTIME) - self._barrier_ns
+
+    def _running_loop(self) -> PreciseLoop | None:
+        """Kept, because asking asyncio for it is a system call (getpid, until Python 3.12)."""
+        if self._loop is None or not self._loop.is_running():
+            self._loop = None
             with contextlib.suppress(RuntimeError):  # no loop runs
                 loop = asyncio.get_running_loop()
-                if isinstance(loop, PreciseLoop):
-                    return loop.turn_ns() - self._monotonic_barrier_ns
-        return time.clock_gettime_ns(time.CLOCK_REALTIME) - self._barrier_ns
+                self._loop = loop if isinstance(loop, PreciseLoop) else None
+        return self._loop
 
     def loop_time(self, t_ns: int) -> float:
         """The running loop's time (seconds, monotonic) at ``t_ns`` since the barrier."""

@@ -30,6 +30,8 @@ from testbed_agents.runtime import Main, read_config, run_agent
 _CLONE_NEWNET = 0x40000000
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP, _PR_SET_NAME = 38, 24, 15
 _libc = ctypes.CDLL(None, use_errno=True)
+_OBJECTS_PER_COLLECTION = 50_000
+"""New objects before the collector looks for cycles: an agent makes hardly any."""
 _SIGNALS = frozenset({signal.SIGTERM, signal.SIGCHLD})
 
 _MAINS: dict[Role, Main] = {
@@ -125,6 +127,7 @@ def main(path: str, virtual: bool) -> int:
             preload(model)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION)
     say = os.dup(1)
     running = {
         _fork(place, config, say, virtual): config.node

@@ -81,3 +81,13 @@ def test_the_selector_forgets_a_closed_socket() -> None:
         selector.register(ours, selectors.EVENT_READ)
         ours.close()
         assert selector.unregister(ours).fileobj is ours
+
+
+def test_the_selector_looks_at_descriptors_only_now_and_then_while_there_is_work() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, PreciseSelector() as selector:
+        key = selector.register(ours, selectors.EVENT_WRITE)
+        seen = [selector.select(0) for _ in range(33)]
+    looked = [turn for turn, ready in enumerate(seen) if ready == [(key, selectors.EVENT_WRITE)]]
+    assert looked == [0, 16, 32]
+    assert all(not ready for turn, ready in enumerate(seen) if turn not in looked)

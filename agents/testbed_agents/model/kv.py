@@ -142,7 +142,11 @@ class Kv:
             raise AgentError(
                 "cut KV into blocks", f"{self.length} rows", f"{rest} left over of {block_tokens}"
             )
-        return tuple(self.block_bytes(index, block_tokens) for index in range(whole))
+        segments = self.segments()
+        if len(segments) != 1:
+            return tuple(self.block_bytes(index, block_tokens) for index in range(whole))
+        data, size = tensor_bytes(segments[0]), block_tokens * self.layout.row_bytes
+        return tuple([data[begin : begin + size] for begin in range(0, whole * size, size)])
 
 
 def tensor_bytes(tensor: torch.Tensor) -> memoryview:

@@ -67,6 +67,7 @@ class Inlet:
         self._buffer = memoryview(bytearray())
         self._got = 0
         self._open = True
+        self.loop = asyncio.get_running_loop()
         self.hello: frame.Hello | None = None
         self.current: frame.Header | None = None
         """The transfer that is arriving or being applied."""
@@ -74,7 +75,7 @@ class Inlet:
         self._need: Read | Skip | None = None
         """None while a complete transfer waits for its answer."""
         self._feed(None)
-        asyncio.get_running_loop().add_reader(connection, self._readable)
+        self.loop.add_reader(connection, self._readable)
 
     def answer(self, ack: frame.Ack) -> None:
         """Acknowledge the complete transfer and go on reading."""
@@ -94,7 +95,7 @@ class Inlet:
         if not self._open:
             return
         self._open = False
-        asyncio.get_running_loop().remove_reader(self._socket)
+        self.loop.remove_reader(self._socket)
         if error is None:
             self._socket.close()
         else:

@@ -133,9 +133,9 @@ class KvReceiver:
     def _expect(self, inlet: Inlet) -> None:
         """Something must be complete within the transfer's time: the hello or a transfer."""
         self._forget(inlet)
-        self._deadlines[inlet] = asyncio.get_running_loop().call_later(
-            self._config.pool.transfer_timeout_ns / 1e9, self._overdue, inlet
-        )
+        loop = inlet.loop
+        late = loop.time() + self._config.pool.transfer_timeout_ns / 1e9
+        self._deadlines[inlet] = loop.call_at(late, self._overdue, inlet)
 
     def _forget(self, inlet: Inlet) -> None:
         deadline = self._deadlines.pop(inlet, None)
