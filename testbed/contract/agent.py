@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from testbed.contract.record import Record
 from testbed.contract.role import Role
@@ -50,8 +50,11 @@ class Hardware(Record):
 
     prefill(u, c) = prefill_base_s + u * prefill_token_s + u * (c + u/2) * prefill_attention_s
     with u uncached tokens and c cached context tokens;
-    decode(b, k) = decode_base_s + b * decode_sequence_s + k * decode_context_s
-    with b sequences in the batch and k context tokens over all of them.
+    and at least prefill_base_s + prefill_floor_s (the weights are read once a pass);
+    decode(b, k, e) = decode_base_s + b * decode_sequence_s + k * decode_context_s
+    + e * decode_extra_token_s with b sequences in the batch, k context tokens over all of
+    them and e tokens fed beyond one a sequence (extend-decode);
+    copy(n) = copy_base_s + n * copy_byte_s for n bytes between host and device, one way.
     """
 
     name: str
@@ -63,6 +66,14 @@ class Hardware(Record):
     decode_sequence_s: float = Field(ge=0)
     decode_context_s: float = Field(ge=0)
     max_batch: int = Field(default=256, gt=0)
+    prefill_floor_s: float = Field(default=0.0, ge=0)
+    decode_extra_token_s: float = Field(default=0.0, ge=0)
+    extend_width: int = Field(default=0, ge=0)
+    """Most tokens that one step feeds to one sequence; 0 is no limit."""
+    copy_base_s: float = Field(default=0.0, ge=0)
+    copy_byte_s: float = Field(default=0.0, ge=0)
+    kv_memory_bytes: int = Field(default=0, ge=0)
+    """Device memory for KV; 0 is no limit."""
 
 
 class Pool(Record):
@@ -142,6 +153,22 @@ class AgentConfig(Record):
     """Path of this agent's event file."""
 
 
+class Span(Record):
+    """A run of prompt tokens: the first ``tokens`` of one segment.
+
+    The real tokens of a segment are a prefix-stable function of (run seed, segment), so
+    that prompts which begin with equal spans begin with equal tokens.
+    """
+
+    segment: int = Field(ge=0, lt=2**63)
+    tokens: int = Field(gt=0)
+    """Emulated tokens, a multiple of the block."""
+
+
+def _is_empty(spans: tuple[Span, ...]) -> bool:
+    return not spans
+
+
 class Request(Record):
     """One line of ``workload.jsonl``: the emulated shape of one request.
 
@@ -161,3 +188,12 @@ class Request(Record):
     """Name of the P that serves it."""
     decode: str
     """Name of the MD that serves it."""
+    prompt: tuple[Span, ...] = Field(default=(), exclude_if=_is_empty)
+    """Spans in order, ``input_tokens`` in all; empty (and not written) where every
+    prompt begins with the one base document."""
+
+    @model_validator(mode="after")
+    def _spans_make_the_input(self) -> Self:
+        if self.prompt and sum(span.tokens for span in self.prompt) != self.input_tokens:
+            raise ValueError("the spans of prompt do not add up to input_tokens")
+        return self

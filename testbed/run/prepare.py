@@ -65,7 +65,7 @@ def prepare(
     trace = None
     if isinstance(arrivals, TraceArrivals):
         folder = scenario_path(name_or_path).parent
-        trace = load_trace(folder / arrivals.file, arrivals.take)
+        trace = load_trace(folder / arrivals.file, arrivals.take, arrivals.format)
     members, wan = roster(scenario), capacity(scenario)
     requests, offered = draw(
         scenario.workload,

@@ -45,8 +45,9 @@ class KvFile(Record):
 class HardwareProfile(Record):
     """Times of prefill and decode, see :class:`testbed.contract.agent.Hardware`.
 
-    ``prefill_attention`` is per 2^20 pairs of tokens: a single pair takes less than
-    the 1 ns that a duration can hold.
+    ``prefill_attention`` is per 2^20 pairs of tokens and ``copy_volume`` per GiB: a single
+    pair or byte takes less than the 1 ns that a duration can hold. What is left out takes
+    no time, and is not limited.
     """
 
     description: Line
@@ -59,6 +60,18 @@ class HardwareProfile(Record):
     decode_context: Duration
     """Per 2^20 tokens of context in the batch."""
     max_batch: Count = 256
+    prefill_floor: Duration | None = None
+    """A prefill takes at least this on top of ``prefill_base``: reading the weights."""
+    decode_extra_token: Duration | None = None
+    """Per token of extend-decode beyond one a sequence."""
+    extend_width: Count | None = None
+    """Most tokens that one step of extend-decode feeds to one sequence."""
+    copy_base: Duration | None = None
+    """Fixed time of one copy of KV between host and device, one way."""
+    copy_volume: Duration | None = None
+    """Per GiB copied between host and device, one way."""
+    kv_memory: Size | None = None
+    """Device memory of the whole instance that is left for KV."""
 
     def resolve(self, name: str) -> Hardware:
         """The profile in seconds per token, per pair and per step."""
@@ -72,6 +85,12 @@ class HardwareProfile(Record):
             decode_sequence_s=self.decode_sequence.seconds,
             decode_context_s=self.decode_context.seconds / 2**20,
             max_batch=self.max_batch,
+            prefill_floor_s=_seconds(self.prefill_floor),
+            decode_extra_token_s=_seconds(self.decode_extra_token),
+            extend_width=self.extend_width or 0,
+            copy_base_s=_seconds(self.copy_base),
+            copy_byte_s=_seconds(self.copy_volume) / 2**30,
+            kv_memory_bytes=self.kv_memory.bytes if self.kv_memory else 0,
         )
 
 
@@ -122,6 +141,10 @@ def hardware_profiles() -> HardwareFile:
 def model_facts() -> ModelFile:
     """Facts of all models. Raises ScenarioError."""
     return check(_document("models"), ModelFile)
+
+
+def _seconds(duration: Duration | None) -> float:
+    return duration.seconds if duration is not None else 0.0
 
 
 def _document(name: str) -> Document:

@@ -62,15 +62,15 @@ class EvenArrivals(Record):
 
 
 class TraceArrivals(Record):
-    """Open loop: arrivals (and lengths and hits of kind ``trace``) from a JSONL file.
+    """Open loop: arrivals (and what else has kind ``trace``) from a file of a public format.
 
-    A line holds ``timestamp`` (ms), ``input_length``, ``output_length`` and
-    ``hash_ids`` (chained ids of 512-token blocks). A relative path is read from the
-    folder of the scenario file.
+    Azure and BurstGPT files have no block ids, so neither hits nor prompts can come from
+    them. A relative path is read from the folder of the scenario file.
     """
 
     kind: Literal["trace"]
     file: Line
+    format: Literal["mooncake", "bailian", "azure", "burstgpt"] = "mooncake"
     rate: Frequency | None = None
     """Mean rate to which the time axis is stretched; None keeps the trace's own."""
     take: Count | None = None
@@ -217,7 +217,46 @@ class TraceHits(Record):
     kind: Literal["trace"]
 
 
-HitRate = Annotated[BetaHits | UniformHits | FixedHits | TraceHits, Field(discriminator="kind")]
+class PromptHits(Record):
+    """Hits that an unbounded cache would give on the prompts, which are no documents."""
+
+    kind: Literal["prompts"]
+
+
+HitRate = Annotated[
+    BetaHits | UniformHits | FixedHits | TraceHits | PromptHits, Field(discriminator="kind")
+]
+
+
+class DocumentPrompts(Record):
+    """Each prompt begins with a part of one of ``count`` documents, as long as its hit."""
+
+    kind: Literal["documents"] = "documents"
+    count: Count = 1
+
+
+class AgentSessions(Record):
+    """Each prompt is the next turn of one of ``sessions`` concurrent sessions.
+
+    It repeats its session so far and adds the tokens of ``input``. ``turns`` is the mean
+    number of turns; all sessions begin with the same ``system`` tokens. A session whose
+    prompt would be longer than ``high`` ends, and another takes its place.
+    """
+
+    kind: Literal["sessions"]
+    sessions: Count
+    turns: Number
+    system: Tokens = Tokens(0)
+    high: Tokens
+
+
+class TracePrompts(Record):
+    """Prompts share what the block ids of the arrivals' trace share."""
+
+    kind: Literal["trace"]
+
+
+Prompts = Annotated[DocumentPrompts | AgentSessions | TracePrompts, Field(discriminator="kind")]
 
 
 class Workload(Record):
@@ -227,6 +266,8 @@ class Workload(Record):
     input: InputLength
     hit: HitRate
     output: OutputLength
+    prompts: Prompts = DocumentPrompts()
+    """Which prompts share which prefixes; one document is what all caches hold at first."""
     offered_load: Load | None = None
     """Payload offered to the WAN in the measuring window over what its legs can
     carry; sizes of all requests are rescaled by one factor to meet it. None keeps
@@ -237,7 +278,10 @@ class Workload(Record):
     @model_validator(mode="after")
     def _trace_parts_need_a_trace(self) -> Self:
         if self.arrivals.kind != "trace":
-            for name, part in (("input", self.input), ("hit", self.hit), ("output", self.output)):
+            for name, part in (
+                ("input", self.input), ("hit", self.hit), ("output", self.output),
+                ("prompts", self.prompts),
+            ):  # fmt: skip
                 if part.kind == "trace":
                     raise ValueError(f"{name} has kind trace but arrivals have no trace")
         if self.arrivals.kind == "closed" and self.offered_load is not None:
@@ -246,9 +290,28 @@ class Workload(Record):
             )
         return self
 
+    @model_validator(mode="after")
+    def _hits_and_prompts_agree(self) -> Self:
+        prompts, follow = self.prompts.kind, self.hit.kind == "prompts"
+        if follow == (prompts == "documents"):
+            raise ValueError(
+                f"prompts of kind {prompts} need hits of "
+                + ("another kind than prompts" if follow else "kind prompts")
+            )
+        if prompts == "trace" and self.input.kind != "trace":
+            raise ValueError("prompts of kind trace need an input of kind trace")
+        return self
+
+    @property
+    def structured(self) -> bool:
+        """Whether requests carry spans; prompts on one document are known by their hit."""
+        return self.prompts != DocumentPrompts()
+
     @property
     def longest_input(self) -> int:
         """Largest possible prompt in emulated tokens."""
+        if self.prompts.kind == "sessions":
+            return self.prompts.high.count
         return _longest(self.input)
 
     @property

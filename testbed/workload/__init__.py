@@ -5,7 +5,7 @@ except for what its legs can carry, and never touches a file except to load a tr
 """
 
 from testbed.workload.draw import draw
-from testbed.workload.mooncake import Trace, load_trace
 from testbed.workload.record import read_requests, write_requests
+from testbed.workload.traces import Trace, load_trace
 
 __all__ = ["Trace", "draw", "load_trace", "read_requests", "write_requests"]

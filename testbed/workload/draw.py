@@ -5,7 +5,8 @@
     arrivals ─┐
     input ────┤            ┌─ ids, times, blocks, bytes ─► tuple[Request, ...]
     hit ──────┼─► columns ─┤
-    output ───┘            └─ payload of the window ─────► Offered
+    output ───┤            │
+    prompts ──┘            └─ payload of the window ─────► Offered
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from testbed.scenario.workload import TraceArrivals, Workload
 from testbed.workload.arrivals import REQUESTS_MAX, bursty, check_count, even, poisson
 from testbed.workload.hits import hit_shares
 from testbed.workload.lengths import input_lengths, output_lengths
-from testbed.workload.mooncake import Trace
+from testbed.workload.prefix import Prompt
 from testbed.workload.sizes import byte_scale, raw_sizes, rescaled
 from testbed.workload.stream import stream
+from testbed.workload.structure import structured
+from testbed.workload.traces import Trace
 
 Column = NDArray[np.int64]
 
@@ -75,6 +78,12 @@ def draw(
     )
     shares = hit_shares(workload.hit, input_tokens, trace, stream(seed, "hit"))
     output_tokens = output_lengths(workload.output, count, trace, stream(seed, "output"))
+    spans: Sequence[Prompt] = ()
+    if workload.structured:
+        prompts = structured(
+            workload, shape.block_tokens, input_tokens, shares, output_tokens, trace, seed
+        )
+        spans, input_tokens, shares = prompts.spans, prompts.input_tokens, prompts.hit_shares
     sizes = raw_sizes(input_tokens, shares, shape)
 
     closed = workload.arrivals.kind == "closed"
@@ -100,6 +109,7 @@ def draw(
             wire_bytes=int(sizes.wire_bytes[i]),
             prefill=prefill_names[int(prefill[i])],
             decode=decode_names[int(decode[i])],
+            prompt=spans[i] if spans else (),
         )
         for i in range(count)
     )

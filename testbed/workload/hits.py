@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from testbed.errors import PlanError
 from testbed.scenario.workload import HitRate
 from testbed.workload.lengths import Lengths
-from testbed.workload.mooncake import Trace
+from testbed.workload.traces import Trace
 
 Shares = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def hit_shares(
     """The hit rate of each request, from 0 to 1, before rounding to blocks.
 
     A traced hit counts tokens of the prompt as it was; of a prompt that was cut short
-    it covers at most all.
+    it covers at most all. Hits of kind ``prompts`` are 0 here: they follow from the prompts.
     """
     count = input_tokens.size
     match hit.kind:
@@ -36,9 +36,16 @@ def hit_shares(
             return draw.uniform(hit.low.fraction, hit.high.fraction, count)
         case "fixed":
             return np.full(count, hit.share.fraction)
+        case "prompts":
+            return np.zeros(count)
         case "trace":
             if trace is None:
                 raise PlanError(
                     "draw hit rates", "kind trace", "no trace was loaded", "name it in arrivals"
                 )
+            if trace.hit_tokens is None:
+                raise PlanError(
+                    "draw hit rates", "kind trace", "the trace's format has no block ids",
+                    "choose another kind of hit, or a Mooncake or Bailian trace",
+                )  # fmt: skip
             return np.minimum(trace.hit_tokens[:count], input_tokens) / input_tokens

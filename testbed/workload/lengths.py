@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from testbed.errors import PlanError
 from testbed.scenario.workload import InputLength, OutputLength
-from testbed.workload.mooncake import Trace
+from testbed.workload.traces import Trace
 
 Lengths = NDArray[np.int64]
 

@@ -1,0 +1,60 @@
+"""What a batch may hold: sequences, bytes of KV, tokens a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testbed.contract.agent import Hardware, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one decode instance.
+
+    ``step_tokens`` must let every sequence of a full batch take one token, so that a
+    long extend-decode never stops the others.
+    """
+
+    max_batch: int
+    kv_bytes: int
+    """Device memory for KV; 0 is no limit."""
+    bytes_per_token: int
+    fixed_bytes: int
+    step_tokens: int
+    extend_width: int = 0
+    """Most tokens a step feeds to one sequence; 0 is no limit. A recomputing one has none."""
+    headroom_tokens: int = 0
+    """Room that admission leaves for each running sequence to grow."""
+
+    def __post_init__(self) -> None:
+        if self.max_batch < 1 or self.step_tokens < self.max_batch:
+            raise ValueError("a step needs at least one token for each sequence of a full batch")
+        smallest = min(
+            self.kv_bytes, self.bytes_per_token, self.fixed_bytes, self.extend_width,
+            self.headroom_tokens,
+        )  # fmt: skip
+        if smallest < 0:
+            raise ValueError("a limit of a batch cannot be below zero")
+
+    def size(self, tokens: int) -> int:
+        """Bytes that a sequence with ``tokens`` tokens of its own occupies."""
+        return self.fixed_bytes + tokens * self.bytes_per_token
+
+    def holds(self, size: int) -> bool:
+        """Whether ``size`` bytes of KV fit."""
+        return not self.kv_bytes or size <= self.kv_bytes
+
+
+def limits_of(
+    hardware: Hardware, shape: Shape, step_tokens: int, headroom_tokens: int = 0
+) -> Limits:
+    """The limits of a hardware profile for one KV shape. Raises ValueError on a small step."""
+    return Limits(
+        max_batch=hardware.max_batch,
+        kv_bytes=hardware.kv_memory_bytes,
+        bytes_per_token=shape.bytes_per_token,
+        fixed_bytes=shape.fixed_bytes,
+        step_tokens=step_tokens,
+        extend_width=hardware.extend_width,
+        headroom_tokens=headroom_tokens,
+    )
