@@ -23,13 +23,13 @@ app = typer.Typer(
 )
 INTERRUPTED = 130
 """Exit status after Ctrl-C, SIGTERM or SIGHUP, as shells have it."""
-_INTERRUPTED_WORDS = "interrupted; the guest and its files are gone"
+_INTERRUPTED_WORDS = "interrupted; its guest is gone, and a run folder says so in verdict.json"
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> NoReturn:
-    """Entry point: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable."""
+    """Entry point: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable, 130 interrupted."""
     from testbed.cli import commands
 
     commands.register(app)
@@ -45,13 +45,13 @@ def main() -> NoReturn:
 def _status() -> int:
     try:
         result = app(standalone_mode=False)
+        if result == INTERRUPTED:  # typer turns Ctrl-C into this
+            errors.print(_INTERRUPTED_WORDS, style="yellow")
         return int(result) if isinstance(result, int) else ExitStatus.PASS
     except TestbedError as error:
         errors.print(str(error), markup=False, style="red")
         return error.exit_status
-    except typer.Exit as end:  # typer turns Ctrl-C into this
-        if end.exit_code == INTERRUPTED:
-            errors.print(_INTERRUPTED_WORDS, style="yellow")
+    except typer.Exit as end:
         return end.exit_code
     except typer.TyperException as error:
         told = getattr(error, "format_message", error.__str__)()

@@ -40,9 +40,16 @@ Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="key.path=value, checked like the file.")
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the run; default: the scenario's.")]
-Lab = Annotated[LabName | None, typer.Option(help="Default: the scenario's.")]
-Clock = Annotated[ClockName | None, typer.Option(help="Default: the scenario's.")]
-On = Annotated[HostName | None, typer.Option(help="Kernel that carries the lab.")]
+Lab = Annotated[
+    LabName | None, typer.Option(help="Where agents live. So far there is only mininet.")
+]
+Clock = Annotated[
+    ClockName | None, typer.Option(help="Clock of the lab. So far there is only virtual.")
+]
+On = Annotated[
+    HostName | None,
+    typer.Option(help="Kernel that carries the lab; the virtual clock needs guest."),
+]
 
 
 def run(
@@ -59,7 +66,10 @@ def run(
         str, typer.Option(help="Wall time without any progress after which the run is ended.")
     ] = "120 s",
 ) -> int:
-    """Run a scenario and judge it. Exit status: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable."""
+    """Run a scenario and judge it.
+
+    Exit status: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable, 130 interrupted.
+    """
     from testbed.run.execute import Tuning, execute
     from testbed.run.prepare import prepare
 
@@ -101,7 +111,7 @@ def plan(
 def calibrate(
     name: Annotated[str, typer.Argument(help="Name of a topology or of a tc profile.")],
     overrides: Overrides = None,
-    seed: Seed = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the links; default: 1.")] = None,
     quick: Annotated[bool, typer.Option(help="Rate and delay with few frames only.")] = False,
     out: Annotated[Path | None, typer.Option(help="Run folder; must not exist.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
@@ -137,18 +147,9 @@ def doctor(
 
 def report(folder: Annotated[Path, typer.Argument(help="A run folder.")]) -> int:
     """Redo the analysis of a run from its events: metrics, verdict, report."""
-    from testbed.checks import require_run_folder, spoil
-    from testbed.errors import TestbedError
-    from testbed.run.execute import analyse
-    from testbed.scenario import load_scenario
+    from testbed.run.again import analyse_again
 
-    require_run_folder(folder)
-    try:
-        scenario = load_scenario(str(folder / "scenario.yaml"))
-    except TestbedError as error:
-        spoil(folder, "record-readable", "The record can be read.", error)
-        raise
-    finished = analyse(folder, scenario)
+    finished = analyse_again(folder)
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
     console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
     return int(finished.verdict.exit_status)
@@ -167,6 +168,27 @@ def transfers(
     return int(ExitStatus.PASS)
 
 
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+) -> int:
+    """Undo what a killed command left: only what our ledgers name, and only of dead processes.
+
+    Run folders are evidence: one that did not reach its end is marked as interrupted, never
+    removed. Runs that go on are left alone.
+    """
+    from testbed.lab.guest.kernel.cache import cache_root
+    from testbed.run.gc import collect, refuse_failures
+
+    deeds = []
+    for deed in collect(cache_root(), dry_run):
+        deeds.append(deed)
+        console.print(str(deed), markup=False)
+    if not deeds:
+        console.print("nothing was left behind")
+    refuse_failures(deeds)
+    return int(ExitStatus.PASS)
+
+
 class ReproduceName(StrEnum):
     """What can be reproduced."""
 
@@ -175,9 +197,14 @@ class ReproduceName(StrEnum):
 
 def reproduce(
     name: Annotated[ReproduceName, typer.Argument(help="Table or figure of the paper.")],
-    quick: Annotated[bool, typer.Option(help="A tenth of the size, under 2 minutes.")] = False,
+    quick: Annotated[bool, typer.Option(help="A tenth of the size.")] = False,
     full: Annotated[bool, typer.Option(help="10 seeds and the ablation.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, max=100, help="Seeds of each.")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=100, help="Runs of each point, a seed each; default: 2, 10 with --full."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; must not exist.")] = None,
 ) -> int:
     """Reproduce a published table: published, oracle and emulated side by side."""
@@ -228,7 +255,7 @@ def kernel_path() -> int:
 
 def register(app: typer.Typer) -> None:
     """Adds every command to the application."""
-    for command in (run, plan, calibrate, doctor, report, transfers, reproduce):
+    for command in (run, plan, calibrate, doctor, report, transfers, reproduce, gc):
         app.command()(command)
     app.add_typer(kernel, name="kernel")
 

@@ -15,8 +15,9 @@ from testbed.errors import ExitStatus, LabError, UsageError
 from testbed.fidelity.calibrate import Effort
 from testbed.fidelity.order import FILE, CalibrationOrder
 from testbed.fidelity.row import CalibrationRow
-from testbed.lab.guest.boot import Orders, boot, code_snapshot, tail
+from testbed.lab.guest.boot import Kernel, Orders, boot, code_snapshot, tail
 from testbed.lab.guest.kernel.cache import cache_root
+from testbed.lab.hostledger import HostLedger
 from testbed.plan.derive import derived_seed
 from testbed.plan.make import GUEST_START_NS
 from testbed.plan.network import build_network
@@ -24,6 +25,7 @@ from testbed.plan.part import part_of
 from testbed.plan.roster import roster
 from testbed.run.execute import lab_kernel
 from testbed.run.folder import make_default_folder, make_folder, write_json
+from testbed.run.mark import marked_unless_finished
 from testbed.run.provenance import provenance
 from testbed.scenario import Scenario
 from testbed.scenario.alone import PROFILE_LINK, profile_alone, topology_alone
@@ -97,15 +99,27 @@ def calibrate(prepared: PreparedCalibration, folder: Path | None) -> Calibrated:
     Raises:
         HostError: there is no lab kernel, or the guest cannot start.
         UsageError: the folder exists.
-        LabError: the network could not be built, or the guest died.
+        LabError: the network could not be built, or the guest died. The folder then keeps
+            everything and the mark of an unfinished run, as after Ctrl-C and SIGTERM.
     """
     kernel = lab_kernel()
     code_snapshot(cache_root())
-    if folder is None:
-        name = prepared.title.split()[-1]
-        run = make_default_folder(f"calibrate-{name}", prepared.seed)
-    else:
-        run = make_folder(folder)
+    with HostLedger(cache_root()) as ledger:
+        if folder is None:
+            name = f"calibrate-{prepared.title.split()[-1]}"
+            run = make_default_folder(name, prepared.seed, ledger=ledger)
+        else:
+            run = make_folder(folder, ledger)
+        with marked_unless_finished(run, ledger):
+            return _measure(prepared, run, kernel)
+
+
+def is_calibration(folder: Path) -> bool:
+    """Whether a folder was left by a calibration, which has rows and no analysis."""
+    return (folder / FILE).is_file()
+
+
+def _measure(prepared: PreparedCalibration, run: Path, kernel: Kernel) -> Calibrated:
     text = prepared.order.model_dump_json(indent=1)
     (run / FILE).write_text(text, encoding="utf-8")
     facts = provenance(prepared.seed, kernel, text)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.checks import Verdict, judge, require_run_folder, spoil
+from testbed.checks import CHECKS, Verdict, judge, require_run_folder, spoil
 from testbed.checks.expectation import Bound, Expectation
 from testbed.checks.finding import Status
 from testbed.contract.role import Role
@@ -23,11 +23,13 @@ from testbed.errors import (
 from testbed.lab.guest.boot import Kernel, Orders, Outcome, boot, code_snapshot, tail
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.progress import Progress
+from testbed.lab.hostledger import HostLedger
 from testbed.lab.program import run_module
 from testbed.metrics.compute import Json, compute
 from testbed.report import write_report
 from testbed.run.folder import make_default_folder, make_folder, write_inputs
 from testbed.run.hostfacts import read_host_facts
+from testbed.run.mark import TookPlace, marked_unless_finished, read_mark, spoil_again
 from testbed.run.prepare import Prepared
 from testbed.run.provenance import provenance
 from testbed.scenario import Scenario
@@ -133,9 +135,21 @@ def execute(
     kernel = lab_kernel()
     text = prepared.scenario.resolved_yaml()
     code_snapshot(cache_root())
-    run = make_default_folder(plan.scenario, plan.seed) if folder is None else make_folder(folder)
-    write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
-    orders = Orders(
+    with HostLedger(cache_root()) as ledger:
+        if folder is None:
+            run = make_default_folder(plan.scenario, plan.seed, ledger=ledger)
+        else:
+            run = make_folder(folder, ledger)
+        with marked_unless_finished(run, ledger):
+            write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
+            outcome = boot(kernel, _orders(run, prepared, tuning), cache_root(), watch)
+            _raise_failure(run, outcome)
+            return analyse(run, prepared.scenario, outcome.wall_s, outcome.virtual_s)
+
+
+def _orders(run: Path, prepared: Prepared, tuning: Tuning) -> Orders:
+    plan = prepared.plan
+    return Orders(
         run_folder=run,
         program=("-m", "testbed.run.inside", "/mnt/run"),
         memory_bytes=tuning.memory_bytes or plan.guest.memory_bytes,
@@ -144,17 +158,6 @@ def execute(
         stuck_after_s=tuning.stuck_after_s,
         weights=None if prepared.weights is None else prepared.weights.parent,
     )
-    try:
-        outcome = boot(kernel, orders, cache_root(), watch)
-        _raise_failure(run, outcome)
-    except (TestbedError, KeyboardInterrupt) as error:
-        _write_invalid(run, error)
-        raise
-    try:
-        return analyse(run, prepared.scenario, outcome.wall_s, outcome.virtual_s)
-    except KeyboardInterrupt as interrupt:
-        _write_invalid(run, interrupt)
-        raise
 
 
 def analyse(
@@ -166,23 +169,27 @@ def analyse(
         UsageError: ``run`` is no run folder; nothing is written there.
         TestbedError: the record cannot be analysed. The folder then says so: its verdict
             is invalid, and figures and report of an earlier analysis are gone.
+            A run that never reached its end still says so afterwards.
     """
     require_run_folder(run)
+    mark = read_mark(run)
+    checks = CHECKS if mark is None else (TookPlace(mark), *CHECKS)
     try:
         metrics = compute(run, wall_s, virtual_s)
         compute_reference(run)
-        verdict = judge(run, expectation(scenario))
+        verdict = judge(run, expectation(scenario), checks)
         write_report(run)
-    except (TestbedError, KeyboardInterrupt) as error:
+    except KeyboardInterrupt as error:
         spoil(run, *_ANALYSED, error)
         raise
+    except TestbedError as error:
+        raise spoil_again(run, *_ANALYSED, error) from error
     except Exception as error:  # of whatever kind: an old pass must not outlive it
         raised = AnalysisError(
             "analyse the run", str(run), f"{type(error).__name__}: {error}",
             "a file of the run is not as it was written; run the scenario again",
         )  # fmt: skip
-        spoil(run, *_ANALYSED, raised)
-        raise raised from error
+        raise spoil_again(run, *_ANALYSED, raised) from error
     return Finished(run, verdict, metrics)
 
 
@@ -226,8 +233,3 @@ def _raise_failure(run: Path, outcome: Outcome) -> None:
     failure = json.loads(path.read_text(encoding="utf-8"))
     kind = _RAISED.get(failure.pop("kind"), LabError)
     raise kind(**failure)
-
-
-def _write_invalid(run: Path, error: BaseException) -> None:
-    """Leaves no folder that looks like a run which merely was not judged yet."""
-    spoil(run, "run-took-place", "The run took place to its end.", error)

@@ -17,10 +17,16 @@ from pathlib import Path
 from testbed.contract.agent import Request
 from testbed.contract.plan import Plan
 from testbed.errors import UsageError
+from testbed.lab.hostledger import HostLedger, Kind
 
 
-def make_default_folder(scenario: str, seed: int, root: Path = Path("runs")) -> Path:
+def make_default_folder(
+    scenario: str, seed: int, root: Path = Path("runs"), ledger: HostLedger | None = None
+) -> Path:
     """Makes ``runs/<scenario>/<start>-s<seed>``; a number keeps two starts in a second apart.
+
+    Args:
+        ledger: where the folder is written down before it is made; see ``make_folder``.
 
     Raises:
         UsageError: it cannot be made.
@@ -28,14 +34,18 @@ def make_default_folder(scenario: str, seed: int, root: Path = Path("runs")) -> 
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S")
     for number in count(1):
         name = f"{stamp}-s{seed}" if number == 1 else f"{stamp}-s{seed}-{number}"
-        made = _make(root / scenario / name)
+        made = _make(root / scenario / name, ledger)
         if made is not None:
             return made
     raise AssertionError  # count never ends
 
 
-def make_folder(path: Path) -> Path:
+def make_folder(path: Path, ledger: HostLedger | None = None) -> Path:
     """Makes the run folder.
+
+    Args:
+        ledger: where it is written down before it is made; the caller releases it when the
+            run has its end mark. None where nobody asks how the run ended.
 
     Raises:
         UsageError: something is there already, or it cannot be made.
@@ -47,7 +57,7 @@ def make_folder(path: Path) -> Path:
             "make the run folder", repr(str(path)), "its path is not UTF-8",
             "choose another folder with --out",
         ) from error  # fmt: skip
-    made = _make(path)
+    made = _make(path, ledger)
     if made is None:
         raise UsageError(
             "make the run folder", str(path), "something is there already; a run is never reused",
@@ -56,23 +66,36 @@ def make_folder(path: Path) -> Path:
     return made
 
 
-def _make(path: Path) -> Path | None:
+def _make(path: Path, ledger: HostLedger | None) -> Path | None:
     """The folder with its parts, or None where its place is taken."""
+    made = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            path.mkdir()
-        except FileExistsError:
-            return None
+        path = path.parent.resolve() / path.name
+        if ledger is not None:
+            ledger.acquire(Kind.RUN, path)
+        path.mkdir()
+        made = True
         for name in ("events", "logs"):
             (path / name).mkdir()
+    except FileExistsError as error:
+        if Path(error.filename) != path:
+            raise _refusal(path, error) from error
+        return None
     except OSError as error:
-        raise UsageError(
-            "make the run folder", str(path),
-            f"{error.filename or path}: {error.strerror or error}",
-            "choose a folder that you may write to with --out",
-        ) from error  # fmt: skip
-    return path.resolve()
+        raise _refusal(path, error) from error
+    finally:
+        if ledger is not None and not made:
+            ledger.release(Kind.RUN, path)
+    return path
+
+
+def _refusal(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        "make the run folder", str(path),
+        f"{error.filename or path}: {error.strerror or error}",
+        "choose a folder that you may write to with --out",
+    )  # fmt: skip
 
 
 def write_inputs(

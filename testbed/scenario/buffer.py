@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from testbed.errors import UnitError
-from testbed.units import Size
+from testbed.units import Size, Written
 
 _BDP = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) ?bdp")
 MOST_BDP = 9_999
@@ -19,7 +17,7 @@ FORMS = 'a buffer is a size ("64 MiB") or a multiple of rate x RTT ("1 bdp")'
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Written):
     """How many bytes a rate stage may queue.
 
     Attributes:
@@ -61,29 +59,18 @@ class Buffer:
         return f"{whole}.{rest:03d}".rstrip("0").rstrip(".") + " bdp"
 
     @classmethod
-    def _validate(cls, value: object) -> Buffer:
-        if isinstance(value, cls):
-            return value
-        try:
-            if isinstance(value, str):
-                return cls.parse(value)
-            raise UnitError("read a buffer", repr(value)[:40], "has no unit", FORMS)
-        except UnitError as fault:
-            hint = fault.remedy if fault.attempt == "read a buffer" else FORMS
-            text = f"{fault.subject} {fault.cause}; {hint}"
-            raise PydanticCustomError("unit", "{text}", {"text": text}) from fault
+    def not_text(cls, value: object) -> UnitError:
+        """A bare number could be bytes or a multiple."""
+        return UnitError("read a buffer", repr(value)[:40], "has no unit", FORMS)
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[object], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls._validate, serialization=core_schema.to_string_ser_schema()
-        )
+    def in_words(cls, fault: UnitError) -> str:
+        """What Size finds wrong gets both forms as its hint."""
+        hint = fault.remedy if fault.attempt == "read a buffer" else FORMS
+        return f"{fault.subject} {fault.cause}; {hint}"
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def json_schema(cls) -> JsonSchemaValue:
+        """Pattern of both forms."""
         pattern = rf"{Size.pattern()}|^[0-9]{{1,4}}(\.[0-9]{{1,3}})? ?bdp$"
         return {"type": "string", "pattern": pattern, "examples": ["1 bdp", "64 MiB"]}

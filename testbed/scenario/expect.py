@@ -9,20 +9,14 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-)
+from pydantic import AfterValidator, Field
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from testbed.contract.record import Record
 from testbed.errors import UnitError
 from testbed.scenario.checknames import CHECK_NAMES
 from testbed.scenario.nearest import listing
-from testbed.units import Duration, Frequency, Load, Size
+from testbed.units import Duration, Frequency, Load, Size, Written
 
 Relation: TypeAlias = Literal["<", "<=", ">", ">=", "=="]
 
@@ -47,7 +41,7 @@ _BOUND = re.compile(r"(?P<op><=|>=|==|<|>) ?(?P<value>[^<>=]{1,40})")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Written):
     """A comparison with a limit as the author wrote it."""
 
     relation: Relation
@@ -107,35 +101,14 @@ class Bound:
         return f"{self.relation} {self.limit}"
 
     @classmethod
-    def _validate(cls, value: object) -> Bound:
-        if isinstance(value, cls):
-            return value
-        try:
-            if isinstance(value, str):
-                return cls.parse(value)
-        except UnitError as fault:
-            raise _as_pydantic(fault) from fault
-        text = 'a bound is text such as "< 5 s"'
-        raise PydanticCustomError("unit", "{text}", {"text": text})
+    def not_text(cls, value: object) -> UnitError:
+        """A bound has a relation, so it is text."""
+        return UnitError("read a bound", "a bound", 'is text such as "< 5 s"')
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[object], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls._validate, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def json_schema(cls) -> JsonSchemaValue:
+        """Pattern of relation and limit."""
         return {"type": "string", "pattern": "^(<=|>=|==|<|>) ?[^<>=]+$", "examples": ["< 5 s"]}
-
-
-def _as_pydantic(fault: UnitError) -> PydanticCustomError:
-    text = f"{fault.subject} {fault.cause}; {fault.remedy}".rstrip("; ")
-    return PydanticCustomError("unit", "{text}", {"text": text})
 
 
 def _known(metric: str) -> str:

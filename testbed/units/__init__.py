@@ -10,5 +10,16 @@ from testbed.units.quantity import Quantity
 from testbed.units.share import Load, Share
 from testbed.units.size import Size, Tokens
 from testbed.units.time import Duration, Frequency, Rate
+from testbed.units.written import Written
 
-__all__ = ["Duration", "Frequency", "Load", "Quantity", "Rate", "Share", "Size", "Tokens"]
+__all__ = [
+    "Duration",
+    "Frequency",
+    "Load",
+    "Quantity",
+    "Rate",
+    "Share",
+    "Size",
+    "Tokens",
+    "Written",
+]

@@ -14,11 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from testbed.errors import UnitError
+from testbed.units.written import Written
 
 _TEXT = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)[ ]?(?P<unit>[A-Za-z%/][A-Za-z%/]*)?")
 _WHOLE_DIGITS, _PART_DIGITS = 18, 15
@@ -30,7 +29,7 @@ _DECIMALS = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Quantity:
+class Quantity(Written):
     """A whole number of steps of one kind of quantity.
 
     Attributes:
@@ -131,31 +130,15 @@ class Quantity:
         return f"use a multiple of {cls._write(1)}"
 
     @classmethod
-    def _validate(cls, value: object) -> Self:
-        if isinstance(value, cls):
-            return value
-        try:
-            if isinstance(value, str):
-                return cls.parse(value)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise cls._fault(repr(value)[:40], "is not a number with a unit", cls._example())
-            raise cls._fault(repr(value), "has no unit", cls._example())
-        except UnitError as fault:
-            text = f"{fault.subject} {fault.cause}; {fault.remedy}"
-            raise PydanticCustomError("unit", "{text}", {"text": text}) from fault
+    def not_text(cls, value: object) -> UnitError:
+        """A bare number has no unit; anything else is no number at all."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return cls._fault(repr(value)[:40], "is not a number with a unit", cls._example())
+        return cls._fault(repr(value), "has no unit", cls._example())
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[object], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls._validate, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def json_schema(cls) -> JsonSchemaValue:
+        """Name, pattern and examples of the kind."""
         return {
             "type": "string",
             "title": cls.__name__,

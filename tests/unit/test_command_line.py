@@ -82,3 +82,19 @@ def test_a_full_output_is_named(tmp_path: Path) -> None:
         )  # fmt: skip
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupted_command_says_so_and_ends_with_130(tmp_path: Path) -> None:
+    code = (
+        "import sys, testbed.cli.commands as commands\n"
+        "def stop(*_, **__):\n    raise KeyboardInterrupt\n"
+        "import testbed.run.prepare as room\nroom.prepare = stop\n"
+        "sys.argv = ['testbed', 'plan', 'hello']\n"
+        "from testbed.cli import main\nmain()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        check=False, env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'agents'}"},
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr.count("interrupted") == 1

@@ -1,186 +1,21 @@
-"""Metrics of a run small enough to work out by hand.
-
-One pair with a pool of 1, a window from 1 s to 3 s, four requests of 1,000 bytes::
-
-    s        0.5   1.0        2.0        3.0
-    r0 (warm-up)  |█████|               |            acquired 0.5, acknowledged 1.5
-    r1            |  ░░░███|            |            queued 1.2, acquired 1.5, acked 1.9
-    r2            |      ░░░███████     |            queued 1.6, acquired 1.9, acked 2.8
-    r3            |              ×      |            failed, never transferred
-"""
+"""Figures of metrics.json against a calculation by hand; see tests/fakes/hand_run.py."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
-import pandas
 import pytest
 
-from testbed.contract.agent import Request
-from testbed.contract.event import EventLog, Kind, Value
-from testbed.contract.link import LinkSpec
-from testbed.contract.network import End, Link, Network
-from testbed.contract.plan import Plan
-from testbed.errors import AnalysisError, UsageError
-from testbed.metrics import compute, read_events
-from testbed.metrics.tail import transfer_rows, write_table
+from testbed.contract.event import Kind
+from testbed.metrics import compute
 from testbed.oracle import read_outcomes
-from testbed.workload import write_requests
-from tests.fakes.run_folder import FakeRun, make_plan
-
-MS = 1_000_000
-ARRIVALS_MS = (400, 1_100, 1_500, 2_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One event: when (ms), where, what."""
-
-    ms: float
-    node: str
-    kind: Kind
-    size: int
-    fields: dict[str, Value]
-
-
-def told(ms: float, node: str, kind: Kind, size: int = 0, **fields: Value) -> Told:
-    return Told(ms, node, kind, size, fields)
-
-
-def transfer(req: int, queued: int, acquired: int, acked: int) -> list[Told]:
-    on: dict[str, Value] = {"req": req, "peer": "md1"}
-    return [
-        Told(queued, "p1", Kind.POOL_QUEUED, 0, on),
-        Told(acquired, "p1", Kind.POOL_ACQUIRED, 0, on),
-        Told(acquired, "p1", Kind.TRANSFER_START, 1_000, {**on, "blocks": 2}),
-        Told(acked, "p1", Kind.TRANSFER_ACKED, 1_000, on),
-        Told(acked, "p1", Kind.POOL_RELEASED, 0, on),
-    ]
-
-
-def answer(req: int, *times_ms: float) -> list[Told]:
-    tokens = [told(ms, "c1", Kind.TOKEN, req=req, pos=i) for i, ms in enumerate(times_ms)]
-    return [*tokens, told(times_ms[-1], "c1", Kind.REQUEST_DONE, req=req)]
-
-
-def story() -> list[Told]:
-    events = [told(ms, "c1", Kind.REQUEST_SENT, 1_000, req=i) for i, ms in enumerate(ARRIVALS_MS)]
-    for req, uncached in enumerate((128, 256, 384)):
-        events.append(
-            told(450, "p1", Kind.PREFILL_START, req=req, uncached=uncached, context=1024 - uncached)
-        )
-    events += transfer(0, 500, 500, 1_500)
-    events += transfer(1, 1_200, 1_500, 1_900)
-    events += transfer(2, 1_600, 1_900, 2_800)
-    events += answer(0, 1_600, 1_610)
-    events += answer(1, 2_000, 2_010, 2_020)
-    events += answer(2, 2_900, 2_910, 3_410)
-    events.append(told(2_100, "c1", Kind.REQUEST_FAILED, req=3, reason="queue-full"))
-    for ms, size, drops, backlog in (
-        (500, 999, 7, 9_999),
-        (1_500, 2_000, 1, 30),
-        (3_500, 500, 2, 5),
-    ):
-        events.append(
-            told(
-                ms,
-                "lab",
-                Kind.LINK_SAMPLE,
-                size,
-                link="wan1",
-                dir="forward",
-                drops=drops,
-                backlog=backlog,
-                interval_ns=1_000 * MS,
-            )
-        )
-    return events
-
-
-def link(name: str, kind: str, a: str, b: str, delay_ns: int) -> Link:
-    spec = LinkSpec(rate_bps=16_000, delay_ns=delay_ns, buffer_bytes=1_000)
-    return Link(
-        name=name,
-        kind=kind,
-        wire="w",
-        a=End(node=a, interface="x", wire_device="a0"),
-        b=End(node=b, interface="x", wire_device="b0"),
-        inner=("i0", "i1"),
-        forward=spec,
-        backward=spec,
-    )
-
-
-def plan_of(
-    requests: tuple[Request, ...], clock: str = "virtual", closed: int | None = None
-) -> Plan:
-    fake = make_plan(FakeRun(warm_up_s=1, measure_s=2, pool=1), requests)
-    network = Network(
-        nodes=fake.network.nodes,
-        links=(
-            link("acc-p1", "fabric", "p1", "tor-a", 2_000),
-            link("wan1", "wan", "tor-a", "tor-b", 10 * MS),
-            link("wan2", "wan", "tor-a", "tor-b", 30 * MS),
-            link("acc-md1", "fabric", "tor-b", "md1", 3_000),
-        ),
-        routes=(),
-        neighbours=(),
-    )
-    offered = fake.offered.model_copy(update={"legs": 2, "leg_payload_bps": 8_000.0})
-    agents = tuple(agent.model_copy(update={"closed_loop": closed}) for agent in fake.agents)
-    return fake.model_copy(
-        update={"network": network, "offered": offered, "clock": clock, "agents": agents}
-    )
-
-
-class NoClock:
-    def now_ns(self) -> int:
-        raise RuntimeError("every event carries its time")
-
-
-def write_run(
-    folder: Path, events: list[Told], clock: str = "virtual", closed: int | None = None
-) -> Path:
-    requests = tuple(
-        Request(
-            id=i,
-            at_ns=0 if closed else ms * MS,
-            input_tokens=1_024,
-            hit_tokens=768,
-            output_tokens=2,
-            blocks=2,
-            wire_bytes=1_000,
-            prefill="p1",
-            decode="md1",
-        )
-        for i, ms in enumerate(ARRIVALS_MS)
-    )
-    (folder / "events").mkdir(parents=True)
-    (folder / "plan.json").write_text(plan_of(requests, clock, closed).model_dump_json())
-    write_requests(folder / "workload.jsonl", requests)
-    for node in sorted({event.node for event in events}):
-        with (folder / "events" / f"{node}.jsonl").open("w") as stream:
-            log = EventLog(stream, node, NoClock())
-            for event in sorted(events, key=lambda event: event.ms):
-                if event.node == node:
-                    log.emit(event.kind, event.size, at_ns=int(event.ms * MS), **event.fields)
-            log.flush()
-    return folder
+from tests.fakes.hand_run import answer, figure, story, told, write_run
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run", story())
-
-
-def figure(metrics: object, path: str) -> object:
-    for key in path.split("."):
-        assert isinstance(metrics, dict)
-        metrics = metrics[key]
-    return metrics
 
 
 @pytest.mark.parametrize(
@@ -298,48 +133,10 @@ def test_a_request_both_answered_and_failed_is_failed(tmp_path: Path) -> None:
     assert figure(metrics, "requests.failed") == 2
 
 
-def test_a_second_attempt_is_timed_from_its_own_acquisition(tmp_path: Path) -> None:
-    on: dict[str, Value] = {"req": 3, "peer": "md1"}
-    events = [
-        *story(),
-        Told(2_810, "p1", Kind.POOL_QUEUED, 0, on),
-        Told(2_810, "p1", Kind.POOL_ACQUIRED, 0, on),
-        Told(2_820, "p1", Kind.POOL_RELEASED, 0, on),
-        *transfer(3, 2_830, 2_850, 2_860),
-    ]
-    rows = {row.req: row for row in transfer_rows(write_run(tmp_path / "run", events))}
-    assert rows[3].wait_s == pytest.approx(0.020)
-    assert rows[3].duration_s == pytest.approx(0.010)
-    assert rows[3].oracle_duration_s is None
-
-
 def test_a_closed_loop_counts_what_was_sent_in_the_window_and_has_no_load(tmp_path: Path) -> None:
     metrics = compute(write_run(tmp_path / "run", story(), closed=2))
     assert figure(metrics, "requests.offered") == 3
     assert figure(metrics, "offered_load") is None
-
-
-def test_the_fingerprint_is_the_hash_of_the_sorted_lines(run: Path) -> None:
-    lines = [
-        json.loads(line)
-        for path in (run / "events").iterdir()
-        for line in path.read_text().splitlines()
-    ]
-    lines.sort(key=lambda line: (line["t"], line["node"], line["seq"]))
-    text = "".join("{t}\t{node}\t{seq}\t{kind}\t{size}\n".format(**line) for line in lines)
-    assert compute(run)["timeline_sha256"] == hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_a_nanosecond_or_a_byte_changes_the_fingerprint(tmp_path: Path) -> None:
-    hashes = set()
-    for name, shift, size in (("a", 0.0, 1_000), ("b", 1e-6, 1_000), ("c", 0.0, 1_001)):
-        events = [*story(), told(3_600 + shift, "c1", Kind.REQUEST_SENT, size, req=3)]
-        hashes.add(compute(write_run(tmp_path / name, events))["timeline_sha256"])
-    assert len(hashes) == 3
-
-
-def test_the_real_clock_has_no_fingerprint(tmp_path: Path) -> None:
-    assert compute(write_run(tmp_path / "run", story(), clock="real"))["timeline_sha256"] is None
 
 
 def test_a_run_without_transfers_has_figures_that_say_so(tmp_path: Path) -> None:
@@ -348,62 +145,3 @@ def test_a_run_without_transfers_has_figures_that_say_so(tmp_path: Path) -> None
     assert figure(metrics, "oracle.p50_s") is None
     assert figure(metrics, "pool.utilization") == 0.0
     assert figure(metrics, "ttft.p50_s") is None
-
-
-def test_the_tail_names_who_was_slow(run: Path, tmp_path: Path) -> None:
-    rows = transfer_rows(run)
-    assert [(row.req, row.in_window) for row in rows] == [(0, False), (1, True), (2, True)]
-    assert rows[2].duration_s == pytest.approx(0.9)
-    assert rows[2].hit_share == 0.75
-    write_table(tmp_path / "tail.csv", rows)
-    header, *lines = (tmp_path / "tail.csv").read_text().splitlines()
-    assert header.startswith("req,in_window,arrival_s,size_bytes,hit_share")
-    assert len(lines) == 3
-    write_table(tmp_path / "tail.parquet", rows)
-    table = pandas.read_parquet(tmp_path / "tail.parquet")
-    assert table["req"].tolist() == [0, 1, 2]
-    with pytest.raises(UsageError, match=r"\.csv"):
-        write_table(tmp_path / "tail.xlsx", rows)
-
-
-@pytest.mark.parametrize(
-    ("extra", "reason"),
-    [
-        (told(1, "c1", Kind.REQUEST_SENT, req=99), "request 99"),
-        (told(1, "p1", Kind.TRANSFER_ACKED, req=3, peer="md1"), "never acquired"),
-        (told(1, "x9", Kind.POOL_QUEUED, req=3, peer="md1"), "no links between|plan lacks"),
-    ],
-)
-def test_events_that_contradict_the_run_are_refused(
-    tmp_path: Path, extra: Told, reason: str
-) -> None:
-    folder = write_run(tmp_path / "run", [*story(), extra])
-    with pytest.raises(AnalysisError, match=reason):
-        compute(folder)
-    assert not (folder / "metrics.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("{", "Expecting property name"),
-        ("[]", "no JSON object"),
-        ('{"t":1,"node":"c1","seq":0,"kind":"tokens","size":0}', "unknown kind 'tokens'"),
-        ('{"t":1,"node":"c1","seq":0,"kind":"barrier"}', "'size' is None"),
-        ('{"t":1.5,"node":"c1","seq":0,"kind":"barrier","size":0}', "'t' is 1.5"),
-        ('{"t":true,"node":"c1","seq":0,"kind":"barrier","size":0}', "'t' is True"),
-        ('{"t":1,"node":7,"seq":0,"kind":"barrier","size":0}', "'node' is 7"),
-        ('{"t":1,"node":"c1","seq":0,"kind":"token","size":0,"req":1}', "'pos' is None"),
-        ('{"t":99999999999999999999,"node":"c","seq":0,"kind":"barrier","size":0}', "64 bits"),
-    ],
-)
-def test_a_wrong_event_line_is_named_with_file_and_line(run: Path, line: str, reason: str) -> None:
-    path = run / "events" / "zz.jsonl"
-    path.write_text('{"t":1,"node":"zz","seq":0,"kind":"barrier","size":0}\n' + line + "\n")
-    with pytest.raises(AnalysisError, match=rf"zz\.jsonl:2.*{reason}"):
-        read_events(run)
-
-
-def test_a_folder_without_events_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AnalysisError, match="holds no"):
-        read_events(tmp_path)

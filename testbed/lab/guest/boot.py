@@ -25,6 +25,7 @@ from testbed.lab.guest.core import reserved_core
 from testbed.lab.guest.lastwords import running_process
 from testbed.lab.guest.progress import Progress, read_progress
 from testbed.lab.guest.snapshot import GUEST_SOURCE, snapshot
+from testbed.lab.hostledger import HostLedger
 
 _DISK_RESERVE = 64 * 1024 * 1024
 
@@ -188,41 +189,41 @@ def boot(
     logs = orders.run_folder / "logs"
     (orders.run_folder / FOLDER).mkdir(parents=True, exist_ok=True)
     code = code_snapshot(cache)
-    staging = Path(tempfile.mkdtemp(prefix="testbed-guest-"))
     started = time.monotonic()
-    try:
+    with (
+        HostLedger(cache) as ledger,
+        ledger.scratch(Path(tempfile.gettempdir()), "testbed-guest-") as staging,
+        reserved_core(cache / "cores", ledger) as core,
+    ):
         _prepare(orders, staging, code)
-        with reserved_core(cache / "cores") as core:
-            message = {
-                "argv": _kernel_argv(kernel, orders),
-                "environment": {
-                    "HOME": str(staging),
-                    "TMPDIR": _memory_folder(orders.memory_bytes),
-                    "LD_BIND_NOW": "1",
-                    "LD_PRELOAD": str(kernel.entropy),
-                    "LAB_ENTROPY_SEED": str(orders.entropy_seed),
-                },
-                "cpu": core,
-                "console": str(logs / "console.log"),
-                "staging": str(staging),
-            }
-            program = str(Path(__file__).with_name("warden.py"))
-            warden = subprocess.Popen(  # the folder is an argument for people who look at ps
-                [sys.executable, "-I", "-S", "-B", program, str(staging)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            )
-            try:
-                code_of_guest = _watch(warden, message, orders, staging, started, watch)
-            finally:
-                if warden.stdin is not None:
-                    warden.stdin.close()
-                warden.wait()
-                if warden.stdout is not None:
-                    warden.stdout.close()
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        message = {
+            "argv": _kernel_argv(kernel, orders),
+            "environment": {
+                "HOME": str(staging),
+                "TMPDIR": _memory_folder(orders.memory_bytes),
+                "LD_BIND_NOW": "1",
+                "LD_PRELOAD": str(kernel.entropy),
+                "LAB_ENTROPY_SEED": str(orders.entropy_seed),
+            },
+            "cpu": core,
+            "console": str(logs / "console.log"),
+            "staging": str(staging),
+        }
+        program = str(Path(__file__).with_name("warden.py"))
+        warden = subprocess.Popen(  # the folder is an argument for people who look at ps
+            [sys.executable, "-I", "-S", "-B", program, str(staging)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            code_of_guest = _watch(warden, message, orders, staging, started, watch)
+        finally:
+            if warden.stdin is not None:
+                warden.stdin.close()
+            warden.wait()
+            if warden.stdout is not None:
+                warden.stdout.close()
     return _outcome(orders, code_of_guest, time.monotonic() - started)
 
 

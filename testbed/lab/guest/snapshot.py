@@ -13,10 +13,10 @@ import importlib.util
 import os
 import py_compile
 import shutil
-import tempfile
 from pathlib import Path
 
 from testbed.errors import HostError
+from testbed.lab.hostledger import HostLedger
 
 GUEST_SOURCE = "/mnt/src"
 _PACKAGES = ("testbed", "testbed_agents")
@@ -62,34 +62,41 @@ def code_digest() -> str:
 
 
 def snapshot(cache: Path) -> Path:
-    """The snapshot folder for the current code; made once per content, atomically."""
+    """The snapshot folder for the current code; made once per content, atomically.
+
+    ``cache`` is the folder ``code`` of the product's cache, beside that of the ledgers.
+    """
     target = cache / f"code-{code_digest()[:24]}"
     if target.is_dir():
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix="code-making-", dir=cache))
-    try:
-        for name, path in source_files():
-            copy = staging / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-        compileall.compile_dir(
-            staging,
-            ddir=GUEST_SOURCE,
-            quiet=2,
-            force=True,
-            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-        )
-        staging.chmod(0o755)
+    with (
+        HostLedger(cache.parent) as ledger,
+        ledger.scratch(cache, "code-making-") as staging,
+    ):
+        _fill(staging)
         try:
             os.rename(staging, target)
         except OSError:
             if not target.is_dir():
                 raise
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     _prune(cache, keep=8)
     return target
+
+
+def _fill(staging: Path) -> None:
+    for name, path in source_files():
+        copy = staging / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    compileall.compile_dir(
+        staging,
+        ddir=GUEST_SOURCE,
+        quiet=2,
+        force=True,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    staging.chmod(0o755)
 
 
 def _prune(cache: Path, keep: int) -> None:

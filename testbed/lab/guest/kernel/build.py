@@ -1,7 +1,8 @@
 """Builds the lab kernel: check, unpack, configure, compile, verify, move into place.
 
 Everything happens in ``<cache>/kernels/building`` while the lock is held; that folder is
-removed on success, failure and interruption, and a leftover of a killed build by the next.
+removed on success, failure and interruption, and a leftover of a killed build by the next
+or by ``testbed gc``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from types import FrameType
 from testbed.errors import HostError
 from testbed.lab.guest.kernel.cache import (
     build_lock,
+    cache_root,
     is_whole,
     kernel_key,
     kernels_folder,
@@ -35,6 +37,7 @@ from testbed.lab.guest.kernel.options import fragment, known_to, lab_options, mi
 from testbed.lab.guest.kernel.progress import Progress, silent
 from testbed.lab.guest.kernel.quantum import round_timer_events
 from testbed.lab.guest.kernel.source import KernelSource, open_source
+from testbed.lab.hostledger import HostLedger, Kind
 
 DISK_BYTES = 2 * 1024**3
 """What an unpacked and built tree takes (1.8 GB measured with 6.12), with a margin."""
@@ -201,13 +204,16 @@ def _record(place: Path, source: KernelSource, key: str, seconds: float) -> None
 def _building() -> Iterator[Path]:
     """The one folder in which a build happens; gone afterwards, however it ended."""
     place = kernels_folder() / "building"
-    with _terminated_like_interrupt():
+    with _terminated_like_interrupt(), HostLedger(cache_root()) as ledger:
+        ledger.acquire(Kind.BUILD, place)
         try:
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
             yield place
         finally:
             shutil.rmtree(place, ignore_errors=True)
+            if not place.exists():
+                ledger.release(Kind.BUILD, place)
 
 
 @contextmanager

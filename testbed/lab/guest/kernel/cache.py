@@ -96,5 +96,18 @@ def build_lock(progress: Progress) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def build_lock_if_free() -> Iterator[bool]:
+    """Yields whether no build is going on; none can start while the block runs."""
+    kernels_folder().mkdir(parents=True, exist_ok=True)
+    with (kernels_folder() / "lock").open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
 def _selection() -> Path:
     return kernels_folder() / f"selected-{recipe_digest()[:12]}"

@@ -12,6 +12,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.lab.guest.kernel.cache import cache_root
+from testbed.lab.hostledger import HostLedger
+
 _TIMEOUT_S = 20.0
 
 
@@ -25,38 +28,44 @@ class BootResult:
 
 def probe_boot(linux: Path, python: Path = Path("/usr/bin/python3")) -> BootResult:
     """Boots ``linux`` with a one-line init and a host folder to answer through."""
-    with tempfile.TemporaryDirectory(prefix="testbed-probe-") as name:
-        folder = Path(name)
-        init = folder / "init.sh"
-        init.write_text(
-            "#!/bin/sh\n"
-            f"mount -t hostfs -o {folder} none /mnt && echo up > /mnt/booted\n"
-            f"exec {python} -I -S -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'\n",
-            "ascii",
-        )
-        init.chmod(0o755)
-        argv = [
-            str(linux), "time-travel=inf-cpu", "mem=64M", "root=/dev/root", "rootfstype=hostfs",
-            "rootflags=/", "ro", f"init={init}", "con=null", "con0=null,fd:1", "quiet",
-            f"uml_dir={folder}/", "umid=probe",
-        ]  # fmt: skip
-        environment = {"HOME": name, "TMPDIR": _memory_folder(), "PATH": os.defpath}
-        try:
-            process = subprocess.Popen(
-                argv, env=environment, cwd=name, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            return BootResult(False, str(error))
-        try:
-            output, _ = process.communicate(timeout=_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return BootResult(False, f"it did not come up within {_TIMEOUT_S:.0f} s")
-        if (folder / "booted").exists():
-            return BootResult(True, "boots and powers off")
-        return BootResult(False, _last_words(output, process.returncode))
+    try:
+        with (
+            HostLedger(cache_root()) as ledger,
+            ledger.scratch(Path(tempfile.gettempdir()), "testbed-probe-") as folder,
+        ):
+            return _boot(linux, python, folder)
+    except OSError as error:
+        return BootResult(False, str(error))
+
+
+def _boot(linux: Path, python: Path, folder: Path) -> BootResult:
+    init = folder / "init.sh"
+    init.write_text(
+        "#!/bin/sh\n"
+        f"mount -t hostfs -o {folder} none /mnt && echo up > /mnt/booted\n"
+        f"exec {python} -I -S -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'\n",
+        "ascii",
+    )
+    init.chmod(0o755)
+    argv = [
+        str(linux), "time-travel=inf-cpu", "mem=64M", "root=/dev/root", "rootfstype=hostfs",
+        "rootflags=/", "ro", f"init={init}", "con=null", "con0=null,fd:1", "quiet",
+        f"uml_dir={folder}/", "umid=probe",
+    ]  # fmt: skip
+    environment = {"HOME": str(folder), "TMPDIR": _memory_folder(), "PATH": os.defpath}
+    process = subprocess.Popen(
+        argv, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return BootResult(False, f"it did not come up within {_TIMEOUT_S:.0f} s")
+    if (folder / "booted").exists():
+        return BootResult(True, "boots and powers off")
+    return BootResult(False, _last_words(output, process.returncode))
 
 
 def _memory_folder() -> str:

@@ -1,0 +1,35 @@
+"""Redoes the analysis of a run folder, for ``testbed report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testbed.checks import require_run_folder
+from testbed.errors import TestbedError, UsageError
+from testbed.run.calibrate import is_calibration
+from testbed.run.execute import Finished, analyse
+from testbed.run.mark import read_mark, spoil_again
+from testbed.scenario import load_scenario
+
+
+def analyse_again(folder: Path) -> Finished:
+    """Metrics, verdict and report of a recorded run, from its events.
+
+    Raises:
+        UsageError: ``folder`` is no run folder, or that of a calibration.
+        TestbedError: the record cannot be analysed; its verdict is invalid then.
+    """
+    require_run_folder(folder)
+    if is_calibration(folder):
+        raise UsageError(
+            "analyse the run", str(folder),
+            f"it holds a calibration: {read_mark(folder) or 'its rows are in fidelity.json'}",
+            "testbed calibrate NAME measures anew",
+        )  # fmt: skip
+    try:
+        scenario = load_scenario(str(folder / "scenario.yaml"))
+    except TestbedError as error:
+        raise spoil_again(
+            folder, "record-readable", "The record can be read.", error
+        ) from error  # fmt: skip
+    return analyse(folder, scenario)
