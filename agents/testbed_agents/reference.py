@@ -86,9 +86,17 @@ def _first(model: Engine, prompts: Prompts, document: Kv, request: Request, rati
     """All of the prompt behind the cached part, in one pass (at least its last token)."""
     length = request.input_tokens // ratio
     hit = min(request.hit_tokens // ratio, length)
-    prompt = prompts.prompt(request.id, hit, length)
-    cached = min(hit, length - 1)
+    prompt = _tokens(prompts, request, hit, length, ratio)
+    cached = 0 if request.prompt else min(hit, length - 1)  # spans have no base document
     return Step(document.prefix(cached), prompt[cached:], request.id)
+
+
+def _tokens(
+    prompts: Prompts, request: Request, hit: int, length: int, ratio: int
+) -> tuple[int, ...]:
+    if request.prompt:
+        return prompts.spans(tuple((span.segment, span.tokens // ratio) for span in request.prompt))
+    return prompts.prompt(request.id, hit, length)
 
 
 def _read(run: Path) -> tuple[AgentConfig, tuple[Request, ...]]:

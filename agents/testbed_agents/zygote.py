@@ -25,6 +25,8 @@ from testbed_agents.client.agent import client_main
 from testbed_agents.control.steady import steady_libzmq
 from testbed_agents.decode.agent import decode_main
 from testbed_agents.prefill.agent import prefill_main
+from testbed_agents.relay.server import relay_main
+from testbed_agents.router.agent import router_main
 from testbed_agents.runtime import Main, read_config, run_agent
 
 _CLONE_NEWNET = 0x40000000
@@ -34,9 +36,12 @@ _OBJECTS_PER_COLLECTION = 50_000
 """New objects before the collector looks for cycles: an agent makes hardly any."""
 _SIGNALS = frozenset({signal.SIGTERM, signal.SIGCHLD})
 
+_MODEL_FREE = (Role.CLIENT, Role.ROUTER)
 _MAINS: dict[Role, Main] = {
     Role.CLIENT: client_main,
+    Role.ROUTER: router_main,
     Role.PREFILL: prefill_main,
+    Role.RELAY: relay_main,
     Role.DECODE: decode_main,
 }
 
@@ -119,7 +124,7 @@ def main(path: str, virtual: bool) -> int:
     listed = json.loads(Path(path).read_text(encoding="utf-8"))
     places = [Placement(**item) for item in listed]
     configs = [read_config(Path(place.config)) for place in places]
-    models = {c.model.model_dump_json(): c.model for c in configs if c.role is not Role.CLIENT}
+    models = {c.model.model_dump_json(): c.model for c in configs if c.role not in _MODEL_FREE}
     if models:
         from testbed_agents.model import preload
 

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
+from testbed.checks.history import Step
 from testbed.contract.event import Kind
 
 
@@ -18,23 +19,22 @@ class BytesConserved:
     def examine(self, case: Case) -> Finding:
         """Compare the sizes of every transfer that was acknowledged."""
         broken: list[str] = []
-        offered: dict[int, int] = {}
-        received: defaultdict[int, deque[int]] = defaultdict(deque)
+        offered: dict[tuple[int, str], int] = {}
+        received: defaultdict[tuple[int, str], deque[int]] = defaultdict(deque)
         for step in case.history.of(Kind.KV_VERIFIED):
-            received[step.req].append(step.size)
+            received[step.req, step.node].append(step.size)
         total = 0
         for step in case.history.steps:
+            way = (step.req, step.peer)
             if step.kind is Kind.TRANSFER_START:
-                offered[step.req] = step.size
-                request = case.requests.get(step.req)
-                if request is not None and step.size < request.wire_bytes:
-                    broken.append(
-                        f"request {step.req} offered {step.size} of {request.wire_bytes} bytes"
-                    )
+                offered[way] = step.size
+                planned = _planned(case, step)
+                if step.size < planned:
+                    broken.append(f"request {step.req} offered {step.size} of {planned} bytes")
             elif step.kind is Kind.TRANSFER_ACKED:
                 total += step.size
-                got = received[step.req].popleft() if received[step.req] else None
-                sizes = (offered.get(step.req), got, step.size)
+                got = received[way].popleft() if received[way] else None
+                sizes = (offered.get(way), got, step.size)
                 if len(set(sizes)) != 1:
                     broken.append(
                         f"request {step.req} offered {sizes[0]}, received {sizes[1]}, "
@@ -43,3 +43,16 @@ class BytesConserved:
         return found(
             self.name, self.claim, f"{total / 1e9:.3f} GB in acknowledged transfers", broken
         )
+
+
+def _planned(case: Case, step: Step) -> int:
+    """What a transfer has to carry: by the workload, or by what its receiver's cache lacked."""
+    request = case.requests.get(step.req)
+    if request is None:
+        return 0
+    if case.plan.agents[0].serving is None:
+        return request.wire_bytes
+    shape = case.plan.agents[0].shape
+    blocks = request.input_tokens // shape.block_tokens
+    held, _ = case.history.matched.get((step.peer, step.req), (0, blocks))
+    return (blocks - held) * shape.block_tokens * shape.bytes_per_token + shape.fixed_bytes

@@ -107,6 +107,8 @@ class History:
     sequences: dict[str, Sequence] = field(default_factory=dict)
     prefill_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Per request: start and end of its prefill; NONE where one is missing."""
+    matched: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """Per (instance, request): blocks that its cache held, of how many."""
     decode_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Per request: start and end of its decode; NONE where one is missing."""
 
@@ -141,6 +143,17 @@ _STEPS = frozenset(
 _WITH_REASON = frozenset({Kind.POOL_REFUSED, Kind.TRANSFER_FAILED, Kind.KV_REFUSED})
 _WITHOUT_PEER = frozenset({Kind.KV_VERIFIED, Kind.KV_REFUSED})
 _MOMENTS = frozenset({Kind.BARRIER, Kind.AGENT_READY, Kind.AGENT_STOP})
+_UNREAD = frozenset(
+    {
+        Kind.TCP_INFO,
+        Kind.PREFILL_QUEUED,
+        Kind.REQUEST_ROUTED,
+        Kind.CACHE_PUBLISHED,
+        Kind.RELAY_END,
+        Kind.HANDOFF_START,
+        Kind.HANDOFF_END,
+    }
+)
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -202,7 +215,10 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
         _span(history.prefill_ns, line.integer("req"), t, kind is Kind.PREFILL_START)
     elif kind is Kind.DECODE_START or kind is Kind.DECODE_END:
         _span(history.decode_ns, line.integer("req"), t, kind is Kind.DECODE_START)
-    elif kind is not Kind.TCP_INFO and kind is not Kind.PREFILL_QUEUED:
+    elif kind is Kind.CACHE_MATCHED:
+        matched = line.integer("blocks"), line.integer("of")
+        history.matched[node, line.integer("req")] = matched
+    elif kind not in _UNREAD:
         _tell(history.stories.setdefault(line.integer("req"), Story()), line, t, kind)
 
 

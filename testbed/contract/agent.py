@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from testbed.contract.record import Record
 from testbed.contract.role import Role
+from testbed.contract.serving import Serving
 
 PROTOCOL = 1
 """Version of control messages, wire frames and this file; a mismatch is refused."""
@@ -151,6 +152,8 @@ class AgentConfig(Record):
     """Number of concurrent users; None is an open loop (``at_ns`` of each request)."""
     events: str
     """Path of this agent's event file."""
+    serving: Serving | None = None
+    """None: the workload names the instances and says what is cached (pool studies)."""
 
 
 class Span(Record):
@@ -163,6 +166,10 @@ class Span(Record):
     segment: int = Field(ge=0, lt=2**63)
     tokens: int = Field(gt=0)
     """Emulated tokens, a multiple of the block."""
+
+
+def _is_none(value: int | None) -> bool:
+    return value is None
 
 
 def _is_empty(spans: tuple[Span, ...]) -> bool:
@@ -191,6 +198,9 @@ class Request(Record):
     prompt: tuple[Span, ...] = Field(default=(), exclude_if=_is_empty)
     """Spans in order, ``input_tokens`` in all; empty (and not written) where every
     prompt begins with the one base document."""
+
+    session: int | None = Field(default=None, ge=0, exclude_if=_is_none)
+    """Which conversation it belongs to; None (and not written) where there are none."""
 
     @model_validator(mode="after")
     def _spans_make_the_input(self) -> Self:

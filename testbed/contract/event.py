@@ -28,6 +28,9 @@ class Kind(StrEnum):
     TOKEN = "token"  # req, pos, token, source(node)
     REQUEST_DONE = "request.done"  # req, tokens (list of int)
     REQUEST_FAILED = "request.failed"  # req, reason
+    # router
+    # req, pipeline, prefill, decode, relay, reason, prefill_hit, decode_hit (blocks it believes in)
+    REQUEST_ROUTED = "request.routed"
     # prefill
     PREFILL_QUEUED = "prefill.queued"  # req
     PREFILL_START = "prefill.start"  # req, uncached, context, real_tokens
@@ -41,6 +44,13 @@ class Kind(StrEnum):
     TRANSFER_FAILED = "transfer.failed"  # req, peer, conn, reason
     # req, peer, conn, rtt_us, rttvar_us, cwnd, retrans, lost, delivery_bps, min_rtt_us
     TCP_INFO = "tcp.info"
+    # prefix caches (P and MD)
+    CACHE_MATCHED = "cache.matched"  # req, blocks, of; size = bytes in use
+    CACHE_PUBLISHED = "cache.published"  # req, blocks (new ones), evicted; size = bytes in use
+    # relay and main decode
+    RELAY_END = "relay.end"  # req, tokens, cause
+    HANDOFF_START = "handoff.start"  # req, mode, heard (RLD's tokens known by then)
+    HANDOFF_END = "handoff.end"  # req, position (first one of MD), computed (tokens extended)
     # decode
     KV_BEGIN = "kv.begin"  # req, peer, conn, blocks; size = wire bytes
     KV_VERIFIED = "kv.verified"  # req, blocks; size = wire bytes

@@ -17,6 +17,7 @@ class Role(StrEnum):
     """What an agent does."""
 
     CLIENT = "client"
+    ROUTER = "router"
     PREFILL = "prefill"
     RELAY = "relay"
     DECODE = "decode"

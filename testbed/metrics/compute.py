@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from testbed.metrics.cache import cache_hits
 from testbed.metrics.events import Events, read_events
+from testbed.metrics.handoff import handoffs, relay_share
 from testbed.metrics.ideal import ideal_outcomes, oracle
 from testbed.metrics.link import link_use
 from testbed.metrics.outcome import completed, outcomes
@@ -24,7 +25,7 @@ from testbed.metrics.record import Metrics
 from testbed.metrics.run import Flags, Run, measured, read_run
 from testbed.metrics.timeline import timeline_sha256
 from testbed.metrics.token import token_figures
-from testbed.metrics.transfer import acked_transfers, transfers
+from testbed.metrics.transfer import acked_transfers, relay_bytes, transfers
 from testbed.oracle import Outcome, write_outcomes
 
 Json: TypeAlias = "int | float | str | bool | list[Json] | dict[str, Json] | None"
@@ -71,11 +72,13 @@ def figures(
     ttft, tpot, stall = token_figures(run, events, inside, done)
     return Metrics(
         requests=outcomes(run, events, inside),
-        transfer=transfers(acked, inside),
+        transfer=transfers(acked, inside, relay_bytes(run, events, inside)),
         pool=pool_use(run, events, acked, inside),
         ttft=ttft,
         tpot=tpot,
         stall=stall,
+        handoff=handoffs(run, events, inside),
+        rld=relay_share(run, events, inside),
         cache=cache_hits(run, events, inside),
         link=link_use(run, events),
         oracle=oracle(ideal, inside),

@@ -33,16 +33,22 @@ _INTEGERS: Mapping[Kind, tuple[str, ...]] = {
     Kind.POOL_REFUSED: ("req",),
     Kind.TRANSFER_START: ("req", "blocks"),
     Kind.TRANSFER_ACKED: ("req",),
+    Kind.CACHE_MATCHED: ("req", "blocks", "of"),
+    Kind.RELAY_END: ("req", "tokens"),
+    Kind.HANDOFF_START: ("req", "heard"),
+    Kind.HANDOFF_END: ("req", "position"),
     Kind.LINK_SAMPLE: ("drops", "backlog", "interval_ns"),
 }
 """The fields that metrics need; a line without one is an error. Others are not kept."""
 
 _TEXTS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.TOKEN: ("source",),
     Kind.REQUEST_FAILED: ("reason",),
     Kind.POOL_QUEUED: ("peer",),
     Kind.POOL_ACQUIRED: ("peer",),
     Kind.POOL_RELEASED: ("peer",),
     Kind.POOL_REFUSED: ("peer",),
+    Kind.TRANSFER_START: ("peer",),
     Kind.TRANSFER_ACKED: ("peer",),
     Kind.LINK_SAMPLE: ("link", "dir"),
 }

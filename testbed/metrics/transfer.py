@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from testbed.contract.event import Kind
+from testbed.contract.role import Role
 from testbed.errors import AnalysisError
 from testbed.metrics.events import Events
 from testbed.metrics.percentile import NS, Samples, mean, percentile
@@ -28,7 +29,7 @@ class Acked:
 
 
 def acked_transfers(run: Run, events: Events) -> Acked:
-    """All acknowledged transfers with their queue wait and duration.
+    """All acknowledged transfers to main decode, with their queue wait and duration.
 
     A request may be transferred again after a failure: an acknowledgement belongs to the
     latest acquisition before it, an acquisition to the latest queueing.
@@ -39,22 +40,39 @@ def acked_transfers(run: Run, events: Events) -> Acked:
     queued = _latest(events[Kind.POOL_QUEUED])
     acquired = _latest(events[Kind.POOL_ACQUIRED])
     acked = events[Kind.TRANSFER_ACKED]
+    main = to_role(run, events, acked, Role.DECODE)
     waits: list[float] = []
     durations: list[float] = []
-    for key, t in _rows(acked):
+    for (key, t), counted in zip(_rows(acked), main.tolist(), strict=True):
+        if not counted:
+            continue
         start = _before(acquired, key, t, "was acknowledged but never acquired a connection")
         entered = _before(queued, key, start, "acquired a connection but never queued for it")
         waits.append((start - entered) / NS)
         durations.append((t - start) / NS)
     return Acked(
-        req=run.known(acked.req),
-        size_bytes=acked.size,
+        req=run.known(acked.req)[main],
+        size_bytes=acked.size[main],
         wait_s=np.array(waits, dtype=np.float64),
         duration_s=np.array(durations, dtype=np.float64),
     )
 
 
-def transfers(acked: Acked, inside: Flags) -> Transfers:
+def to_role(run: Run, events: Events, table: Table, role: Role) -> Flags:
+    """Which events of a table with peers go to an agent of ``role``."""
+    names = {agent.node for agent in run.agents(role)}
+    codes = [code for code, name in enumerate(events.names) if name in names]
+    return np.isin(table.texts["peer"], codes)
+
+
+def relay_bytes(run: Run, events: Events, inside: Flags) -> int:
+    """Bytes acknowledged by relay decode: the full contexts over the fast link."""
+    acked = events[Kind.TRANSFER_ACKED]
+    chosen = to_role(run, events, acked, Role.RELAY) & inside[run.known(acked.req)]
+    return int(acked.size[chosen].sum())
+
+
+def transfers(acked: Acked, inside: Flags, to_relay: int = 0) -> Transfers:
     """Figures over the transfers of the window's requests."""
     chosen = inside[acked.req]
     durations = acked.duration_s[chosen]
@@ -65,7 +83,7 @@ def transfers(acked: Acked, inside: Flags) -> Transfers:
         p99_s=percentile(durations, 99),
         mean_s=mean(durations),
         bytes=total,
-        bytes_by_kind={"kv": total},
+        bytes_by_kind={"kv": total} | ({"kv-relay": to_relay} if to_relay else {}),
     )
 
 

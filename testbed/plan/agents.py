@@ -6,6 +6,7 @@ from testbed.contract.agent import AgentConfig, Peer, Request
 from testbed.contract.role import Role
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.roster import Member
+from testbed.plan.serving import serving_of
 from testbed.scenario.value import Scenario
 
 CONTROL_PORT = 7000
@@ -30,6 +31,7 @@ def agent_configs(
     arrivals = scenario.workload.arrivals
     users = arrivals.users if arrivals.kind == "closed" else None
     model = scenario.agent_model(paths.weights)
+    serving = serving_of(scenario, members, requests, seed)
     return tuple(
         AgentConfig(
             node=member.name,
@@ -43,7 +45,7 @@ def agent_configs(
             peers=_peers(member, members),
             model=model,
             shape=scenario.shape,
-            hardware=scenario.hardware,
+            hardware=scenario.hardware_of(member.role),
             pool=scenario.pool,
             tcp=scenario.tcp,
             verify=scenario.file.verify,
@@ -51,6 +53,7 @@ def agent_configs(
             prompt_tokens=prompt_tokens,
             closed_loop=users,
             events=paths.events(member.name),
+            serving=serving,
         )
         for member in members
     )

@@ -21,6 +21,7 @@ from testbed.plan.network import build_network
 from testbed.plan.refuse import (
     refuse_clock_and_place,
     refuse_requests,
+    refuse_serving,
     refuse_unknown_links,
     refuse_what_is_planned,
 )
@@ -59,6 +60,7 @@ def make_plan(
     """
     refuse_clock_and_place(scenario, clock, on)
     refuse_what_is_planned(scenario, lab, clock)
+    refuse_serving(scenario)
     members = roster(scenario)
     refuse_requests(scenario, requests, frozenset(member.name for member in members))
     network = build_network(scenario, members, seed)

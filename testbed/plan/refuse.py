@@ -48,15 +48,47 @@ def refuse_what_is_planned(scenario: Scenario, lab: str, clock: str) -> None:
     for wanted, subject, what, remedy in (
         (lab != "mininet", f"--lab {lab}", "this lab", "use --lab mininet"),
         (clock != "virtual", f"--clock {clock}", "this clock", "use --clock virtual"),
-        (
-            scenario.count(Role.RELAY) > 0,
-            "topology.parameters.relay",
-            "relay decode",
-            "set relay to 0",
-        ),
     ):
         if wanted:
             raise PlanError("plan", subject, f"{what} is planned, not there yet", remedy)
+
+
+def refuse_serving(scenario: Scenario) -> None:
+    """Refuse a serving plane without its agents, and agents without a serving plane.
+
+    Raises:
+        PlanError: naming the topology's parameter to change.
+    """
+    serving, routers = scenario.file.serving, scenario.count(Role.ROUTER)
+    relays = scenario.count(Role.RELAY)
+    for wrong, parameter, cause, remedy in (
+        (
+            serving is None and routers > 0,
+            "router",
+            "there is a router and no serving plane",
+            "set router to 0, or add serving",
+        ),
+        (
+            serving is None and relays > 0,
+            "relay",
+            "relay decode needs a serving plane",
+            "set relay to 0, or add serving",
+        ),
+        (
+            serving is not None and routers != 1,
+            "router",
+            f"a serving plane has one router, not {routers}",
+            "set router to 1",
+        ),
+        (
+            serving is not None and relays == 0 and serving.pipeline.kind == "relay-only",
+            "relay",
+            "the pipeline needs an RLD",
+            "raise relay, or choose another pipeline",
+        ),
+    ):
+        if wrong:
+            raise PlanError("plan", f"topology.parameters.{parameter}", cause, remedy)
 
 
 def refuse_unknown_links(scenario: Scenario, network: Network) -> None:

@@ -13,6 +13,7 @@ from testbed.scenario.value import Scenario
 
 PREFIXES: dict[Role, str] = {
     Role.CLIENT: "c",
+    Role.ROUTER: "rt",
     Role.PREFILL: "p",
     Role.RELAY: "r",
     Role.DECODE: "md",

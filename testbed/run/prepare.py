@@ -77,6 +77,7 @@ def prepare(
         wan.leg_payload_bps,
         wan.legs,
         trace,
+        spans_wanted=scenario.file.serving is not None,
     )
     plan = make_plan(
         scenario,

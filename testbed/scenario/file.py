@@ -11,6 +11,7 @@ from testbed.scenario.entry import Count, Line, Name, Seed
 from testbed.scenario.expect import Expect
 from testbed.scenario.profile import LinkChoice
 from testbed.scenario.profiles import ModelName
+from testbed.scenario.serving import ServingChoice
 from testbed.scenario.shape import ShapeChoice
 from testbed.scenario.workload import Workload
 from testbed.units import Duration, Size
@@ -90,6 +91,8 @@ class ScenarioFile(Record):
     model: ModelChoice
     pool: PoolChoice = PoolChoice()
     tcp: TcpChoice = TcpChoice()
+    serving: ServingChoice | None = None
+    """The serving plane; None where the workload says itself what is cached where."""
     verify: Literal["substance", "all"] = "substance"
     """``substance``: real KV is digested and padding stamped; ``all``: every byte."""
     expect: Expect = Expect()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from testbed.contract.agent import Hardware
 from testbed.contract.link import LinkSpec
+from testbed.contract.role import Role
 from testbed.errors import ScenarioError
 from testbed.scenario.data import DataKind, find, folder, names
 from testbed.scenario.document import Document, KeyPath
@@ -48,7 +49,8 @@ class Resolver:
             parameters = self._parameters(file, topology)
             links, profiles = self._links(file, topology)
         precision = self._kv(file)
-        hardware = self._hardware(file)
+        hardware = self._hardware(file.shape.hardware, ("shape", "hardware"))
+        by_role = self._by_role(file)
         file = self._trace(file)
         model = self._model(file)
         shape = file.shape.resolve(
@@ -66,6 +68,7 @@ class Resolver:
             links=links,
             shape=shape,
             hardware=hardware,
+            by_role=by_role,
             model=model,
             sources=tuple(self.sources),
             inputs=self._inputs(file, profiles),
@@ -147,14 +150,30 @@ class Resolver:
             self.sources.append(("KV fixed bytes", precision.fixed.source))
         return precision
 
-    def _hardware(self, file: ScenarioFile) -> Hardware | None:
+    def _hardware(self, name: str, key: KeyPath) -> Hardware | None:
         profiles = hardware_profiles().profiles
-        profile = profiles.get(file.shape.hardware)
+        profile = profiles.get(name)
         if profile is None:
-            self._fault(("shape", "hardware"), listing(file.shape.hardware, profiles))
+            self._fault(key, listing(name, profiles))
             return None
         self.sources.append(("hardware", profile.source))
-        return profile.resolve(file.shape.hardware)
+        return profile.resolve(name)
+
+    def _by_role(self, file: ScenarioFile) -> tuple[tuple[Role, Hardware], ...]:
+        """Hardware of the roles that have one of their own."""
+        if file.serving is None:
+            return ()
+        chosen = file.serving.hardware
+        found: list[tuple[Role, Hardware]] = []
+        for role, name in (
+            (Role.PREFILL, chosen.prefill), (Role.RELAY, chosen.relay), (Role.DECODE, chosen.decode)
+        ):  # fmt: skip
+            if name is not None:
+                key = ("serving", "hardware", role.value)
+                hardware = self._hardware(name, key)
+                if hardware is not None:
+                    found.append((role, hardware))
+        return tuple(found)
 
     def _model(self, file: ScenarioFile) -> ModelFacts | None:
         models = model_facts().models

@@ -37,6 +37,7 @@ class Scenario:
         links: the resolved link of each class that the topology uses (seed 0).
         shape: bytes and blocks per emulated token.
         hardware: times of prefill and decode.
+        by_role: hardware of the roles that have their own.
         model: facts of the real model.
         sources: where each resolved number comes from, as (what, source).
         inputs: files read, with digests.
@@ -48,6 +49,7 @@ class Scenario:
     links: tuple[tuple[str, LinkSpec], ...]
     shape: Shape
     hardware: Hardware
+    by_role: tuple[tuple[Role, Hardware], ...]
     model: ModelFacts
     sources: tuple[tuple[str, str], ...]
     inputs: tuple[InputFile, ...]
@@ -114,6 +116,10 @@ class Scenario:
             receive_low_water=tcp.low_water.bytes,
             slow_start_after_idle=tcp.slow_start_after_idle,
         )
+
+    def hardware_of(self, role: Role) -> Hardware:
+        """The hardware of agents of one role."""
+        return dict(self.by_role).get(role, self.hardware)
 
     def agent_model(self, weights: str | None) -> ModelConfig:
         """The model as agents load it; ``weights`` is the path they see."""

@@ -42,6 +42,7 @@ def draw(
     leg_payload_bps: float,
     legs: int,
     trace: Trace | None = None,
+    spans_wanted: bool = False,
 ) -> tuple[tuple[Request, ...], Offered]:
     """Draw the requests that arrive in warm-up and measuring window, and what they offer.
 
@@ -50,6 +51,7 @@ def draw(
         decode_names: the same for the MD instances.
         leg_payload_bps: payload rate of one WAN leg (less frame, IP and TCP headers).
         trace: the loaded trace, where ``workload.arrivals`` is one (see ``load_trace``).
+        spans_wanted: whether every request needs its prompt as spans (a serving plane).
 
     Returns:
         The requests in order of arrival, and ``Offered``; a closed loop offers no load
@@ -79,11 +81,13 @@ def draw(
     shares = hit_shares(workload.hit, input_tokens, trace, stream(seed, "hit"))
     output_tokens = output_lengths(workload.output, count, trace, stream(seed, "output"))
     spans: Sequence[Prompt] = ()
-    if workload.structured:
+    session: Column | None = None
+    if workload.structured or spans_wanted:
         prompts = structured(
             workload, shape.block_tokens, input_tokens, shares, output_tokens, trace, seed
         )
         spans, input_tokens, shares = prompts.spans, prompts.input_tokens, prompts.hit_shares
+        session = prompts.session
     sizes = raw_sizes(input_tokens, shares, shape)
 
     closed = workload.arrivals.kind == "closed"
@@ -110,6 +114,7 @@ def draw(
             prefill=prefill_names[int(prefill[i])],
             decode=decode_names[int(decode[i])],
             prompt=spans[i] if spans else (),
+            session=None if session is None else int(session[i]),
         )
         for i in range(count)
     )

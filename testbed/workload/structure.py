@@ -35,6 +35,7 @@ class Structured:
     spans: Sequence[Prompt]
     input_tokens: Column
     hit_shares: NDArray[np.float64]
+    session: Column | None = None
 
 
 def structured(
@@ -53,6 +54,7 @@ def structured(
     """
     asked = workload.prompts
     held: Sequence[Prompt] = ()
+    session: Column | None = None
     match asked.kind:
         case "documents":
             # The surplus is that of raw_sizes: a share that means whole blocks loses none.
@@ -66,7 +68,7 @@ def structured(
             )
             held = whole_documents(asked.count, int(input_tokens.max()))
         case "sessions":
-            spans = session_prompts(
+            drawn = session_prompts(
                 input_tokens,
                 output_tokens,
                 asked.sessions,
@@ -75,7 +77,8 @@ def structured(
                 asked.high.count,
                 block_tokens,
                 stream(seed, "sessions"),
-            ).prompts
+            )
+            spans, session = drawn.prompts, drawn.session
         case "trace":
             if trace is None:
                 raise PlanError(
@@ -84,4 +87,5 @@ def structured(
             spans = traced_prompts(trace, input_tokens, block_tokens)
     total = np.array([sum(span.tokens for span in prompt) for prompt in spans], dtype=np.int64)
     hits = np.array(expected_hits(spans, block_tokens, held), dtype=np.int64)
-    return Structured(spans=spans, input_tokens=total, hit_shares=hits * block_tokens / total)
+    shares = hits * block_tokens / total
+    return Structured(spans=spans, input_tokens=total, hit_shares=shares, session=session)

@@ -49,7 +49,7 @@ def test_any_other_bytes_are_refused_or_are_a_message(data: bytes) -> None:
     ("parts", "reason"),
     [
         ([PROTOCOL + 1, 3, "p1", 1, "x"], "protocol"),
-        ([PROTOCOL, 9, "p1", 1, "x"], "unknown kind"),
+        ([PROTOCOL, 99, "p1", 1, "x"], "unknown kind"),
         ([PROTOCOL, True, "p1", 1, "x"], "unknown kind"),
         ([PROTOCOL, 3, "p1", 1], "fields"),
         ([PROTOCOL, 3, "p1", "1", "x"], "req is not int"),

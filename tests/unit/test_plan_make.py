@@ -131,7 +131,6 @@ SLOW = ("links.fabric.rate=10 Gbit/s", "links.client.rate=1 Gbit/s")
         ("mininet", "real", "guest", SLOW, "--clock real: this clock"),
         ("mininet", "real", "host", SLOW, "--clock real: this clock"),
         ("compose", "real", "host", SLOW, "--lab compose: this lab"),
-        ("mininet", "virtual", "guest", ("topology.parameters.relay=1",), "relay decode"),
     ],
 )
 def test_what_is_not_built_yet_is_refused_as_planned(
@@ -248,3 +247,22 @@ def test_roster_names_are_numbered_by_role() -> None:
     members = roster(load_scenario("hello", ("topology.parameters.prefill=3",)))
     assert names_of(members, Role.PREFILL) == ("p1", "p2", "p3")
     assert names_of(members, Role.RELAY) == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "parameter"),
+    [
+        (("topology.parameters.relay=1",), "relay"),
+        (("topology.parameters.router=1",), "router"),
+        (("serving={pipeline: {kind: direct}}",), "router"),
+        (
+            ("topology.parameters.router=1", "serving={pipeline: {kind: relay-only}}"),
+            "relay",
+        ),
+    ],
+)
+def test_a_serving_plane_and_its_agents_come_together(
+    settings: tuple[str, ...], parameter: str
+) -> None:
+    with pytest.raises(PlanError, match=rf"topology\.parameters\.{parameter}"):
+        plan(load_scenario("hello", settings))

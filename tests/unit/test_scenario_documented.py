@@ -54,9 +54,3 @@ def test_every_unit_is_documented(kind: type[Rate]) -> None:
 def test_every_shipped_profile_and_topology_is_documented() -> None:
     known = {*names(DataKind.TC_PROFILES), *names(DataKind.TOPOLOGIES)}
     assert {name for name in known if f"`{name}`" not in TEXT} == set()
-
-
-def test_relay_decode_is_not_documented_as_usable() -> None:
-    lines = [line for line in TEXT.splitlines() if "relay" in line]
-    assert lines
-    assert all("planned" in line for line in lines)

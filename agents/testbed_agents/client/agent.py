@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from testbed.contract.agent import Request
 from testbed.contract.event import Kind
 from testbed.errors import AgentError
+from testbed_agents.client.session import Asked
 from testbed_agents.control.message import Failed, Submit, Tokens
 from testbed_agents.runtime import Runtime
+
+Submitting: TypeAlias = Callable[[Request], asyncio.Event]
+"""Sends a request; the event is set when it has ended."""
 
 
 class Answers:
@@ -65,30 +70,58 @@ def read_workload(path: Path) -> Iterator[Request]:
 
 async def client_main(runtime: Runtime) -> None:
     """Runs until every request ended or the deadline passed."""
-    config, clock = runtime.config, runtime.clock
+    config = runtime.config
     if config.workload is None:
         raise AgentError("start the client", config.node, "its config names no workload")
     requests = list(read_workload(Path(config.workload)))
+    if config.serving is not None:
+        await _ask(runtime, requests)
+        return
     answers = Answers()
     await runtime.barrier()
     for name in sorted({request.prefill for request in requests}):
         runtime.mailbox.connect(name)
-    listener = asyncio.create_task(_listen(runtime, answers))
+    await _until_ended(
+        runtime, requests,
+        lambda request: _submit(runtime, answers, request),
+        _listen(runtime, answers),
+    )  # fmt: skip
+    for req in answers.unfinished():
+        _fail(runtime, answers, req, "deadline")
+
+
+async def _ask(runtime: Runtime, requests: list[Request]) -> None:
+    """The same through a router."""
+    asked = Asked(runtime)
+    await runtime.barrier()
+    asked.connect()
+    await _until_ended(runtime, requests, asked.submit, asked.listen())
+    for req in asked.unfinished():
+        asked.fail(req, "deadline")
+
+
+async def _until_ended(
+    runtime: Runtime,
+    requests: list[Request],
+    submit: Submitting,
+    listen: Coroutine[None, None, None],
+) -> None:
+    """Offers all requests, until every one has ended, the deadline, or the lab says stop."""
+    users = runtime.config.closed_loop
     offer = (
-        _open_loop(runtime, answers, requests)
-        if config.closed_loop is None
-        else _closed_loop(runtime, answers, requests, config.closed_loop)
+        _open_loop(runtime, submit, requests)
+        if users is None
+        else _closed_loop(runtime, submit, requests, users)
     )
+    listener = asyncio.create_task(listen)
     offering = asyncio.create_task(offer)
-    deadline = asyncio.create_task(clock.until(config.window.deadline_ns))
+    deadline = asyncio.create_task(runtime.clock.until(runtime.config.window.deadline_ns))
     stopped = asyncio.create_task(runtime.stop.wait())
     await asyncio.wait((offering, deadline, listener, stopped), return_when=asyncio.FIRST_COMPLETED)
     for task in (offering, deadline, listener, stopped):
         if task.done():
             task.result()  # a failure propagates
         task.cancel()
-    for req in answers.unfinished():
-        _fail(runtime, answers, req, "deadline")
 
 
 def _submit(runtime: Runtime, answers: Answers, request: Request) -> asyncio.Event:
@@ -108,17 +141,17 @@ def _submit(runtime: Runtime, answers: Answers, request: Request) -> asyncio.Eve
     return ended
 
 
-async def _open_loop(runtime: Runtime, answers: Answers, requests: Iterable[Request]) -> None:
+async def _open_loop(runtime: Runtime, submit: Submitting, requests: Iterable[Request]) -> None:
     ends = []
     for request in requests:
         await runtime.clock.until(request.at_ns)
-        ends.append(_submit(runtime, answers, request))
+        ends.append(submit(request))
     for ended in ends:
         await ended.wait()
 
 
 async def _closed_loop(
-    runtime: Runtime, answers: Answers, requests: Iterable[Request], users: int
+    runtime: Runtime, submit: Submitting, requests: Iterable[Request], users: int
 ) -> None:
     rest = iter(requests)
 
@@ -126,7 +159,7 @@ async def _closed_loop(
         for request in rest:
             if runtime.clock.now_ns() >= runtime.config.window.end_ns:
                 return
-            await _submit(runtime, answers, request).wait()
+            await submit(request).wait()
 
     async with asyncio.TaskGroup() as group:
         for _ in range(users):

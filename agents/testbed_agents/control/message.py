@@ -7,6 +7,7 @@ else is a ProtocolError, because a peer that sends nonsense must not be obeyed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass, fields
 from typing import TypeAlias, cast
 
@@ -14,6 +15,18 @@ import msgpack
 
 from testbed.contract.agent import PROTOCOL
 from testbed.errors import ProtocolError
+from testbed_agents.control.plane import Ask, Assign, Matched, Note, Prepare, Relay
+from testbed_agents.handoff.message import (
+    Cancel,
+    Emission,
+    Ending,
+    Evicted,
+    Failure,
+    Refused,
+    Resend,
+    Takeover,
+    TokenIds,
+)
 
 MESSAGE_MAX = 1 << 20
 """Largest control message in bytes."""
@@ -64,9 +77,17 @@ class Failed:
     reason: str
 
 
-Message: TypeAlias = Submit | Announce | Tokens | Failed
+Message: TypeAlias = (
+    Submit | Announce | Tokens | Failed
+    | Ask | Assign | Prepare | Relay | Matched | Note
+    | TokenIds | Takeover | Evicted | Emission | Resend | Refused | Cancel | Failure
+)  # fmt: skip
 
-_KINDS: tuple[type[Message], ...] = (Submit, Announce, Tokens, Failed)
+_KINDS: tuple[type[Message], ...] = (
+    Submit, Announce, Tokens, Failed,
+    Ask, Assign, Prepare, Relay, Matched, Note,
+    TokenIds, Takeover, Evicted, Emission, Resend, Refused, Cancel, Failure,
+)  # fmt: skip
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 
 
@@ -99,10 +120,21 @@ def decode(data: bytes) -> tuple[str, Message]:
     declared = fields(kind)
     if len(values) != len(declared):
         raise _fault(sender, f"{kind.__name__} has {len(values)} fields, wants {len(declared)}")
-    for field, value in zip(declared, values, strict=True):
-        if not _fits(str(field.type), value):
+    for index, field in enumerate(declared):
+        declaration = str(field.type)
+        if not _fits(declaration, values[index]):
             raise _fault(sender, f"{kind.__name__}.{field.name} is not {field.type}")
+        if declaration in _MADE:
+            values[index] = _MADE[declaration](values[index])
     return sender, kind(*values)
+
+
+_MADE: dict[str, Callable[[Iterable[int] | str], object]] = {
+    "tuple[int, ...]": tuple,
+    "Ending": lambda value: Ending(str(value)),
+}
+"""Types that msgpack does not carry as they are."""
+_ENDINGS = frozenset(Ending)
 
 
 def _fits(declared: str, value: object) -> bool:
@@ -111,7 +143,11 @@ def _fits(declared: str, value: object) -> bool:
             return type(value) is int and 0 <= value < 1 << 62
         case "str":
             return isinstance(value, str) and len(value) <= 512
-        case "list[int]":
+        case "bool":
+            return type(value) is bool
+        case "Ending":
+            return isinstance(value, str) and value in _ENDINGS
+        case "list[int]" | "tuple[int, ...]":
             return isinstance(value, list) and all(
                 type(item) is int and 0 <= item < 1 << 62 for item in value
             )

@@ -14,6 +14,7 @@ from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.control.message import Announce, Failed, Tokens
+from testbed_agents.decode.server import DecodeServer
 from testbed_agents.hardware import decode_ns
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
@@ -165,4 +166,8 @@ class DecodeAgent:
 
 async def decode_main(runtime: Runtime) -> None:
     """Entry point of a decode agent."""
-    await DecodeAgent(runtime).run()
+    serving = runtime.config.serving
+    if serving is None:
+        await DecodeAgent(runtime).run()
+    else:
+        await DecodeServer(runtime, serving).run()

@@ -85,6 +85,22 @@ class Kv:
                 break
         return Kv(self.layout, tuple(taken))
 
+    def part(self, begin: int, end: int) -> Kv:
+        """The rows from ``begin`` up to ``end``, shared.
+
+        Raises:
+            AgentError: they are not all there.
+        """
+        if not 0 <= begin <= end <= self.length:
+            raise AgentError("take rows of KV", f"{begin} to {end}", f"{self.length} are there")
+        taken: list[torch.Tensor] = []
+        offset = 0
+        for segment in self.segments():
+            count = segment.shape[0]
+            taken.append(segment[max(0, begin - offset) : max(0, min(count, end - offset))])
+            offset += count
+        return Kv(self.layout, tuple(taken))
+
     def join(self, tail: Kv) -> Kv:
         """These rows followed by ``tail``'s, shared.
 

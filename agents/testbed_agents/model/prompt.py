@@ -42,6 +42,10 @@ class Prompts(Protocol):
         """All ``length`` tokens of a request, of which ``hit`` come from the document."""
         ...
 
+    def spans(self, spans: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+        """Tokens of spans (segment, tokens): the beginning of each segment, one after another."""
+        ...
+
     def text(self, tokens: tuple[int, ...]) -> str | None:
         """Tokens as words; None where they mean nothing."""
         ...
@@ -62,6 +66,14 @@ class SeededPrompts:
         """All ``length`` tokens of a request, of which ``hit`` come from the document."""
         return prompt(self.seed, request, hit, length, self.vocabulary)
 
+    def spans(self, spans: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+        """Tokens of spans (segment, tokens)."""
+        tokens: tuple[int, ...] = ()
+        for segment, length in spans:
+            room = 1 << max(length - 1, 0).bit_length()
+            tokens += _segment(self.seed, segment, room, self.vocabulary)[:length]
+        return tokens
+
     def text(self, tokens: tuple[int, ...]) -> None:
         """Random tokens are no words."""
 
@@ -77,6 +89,12 @@ def base_document(
 def _document(seed: int, length: int, vocabulary: Vocabulary) -> tuple[int, ...]:
     """Kept, because every request starts with a piece of the same document."""
     return _draw(f"document/{seed}", length, vocabulary)
+
+
+@lru_cache(maxsize=256)
+def _segment(seed: int, segment: int, length: int, vocabulary: Vocabulary) -> tuple[int, ...]:
+    """Kept, because prompts that share a prefix are read one after another."""
+    return _draw(f"segment/{seed}/{segment}", length, vocabulary)
 
 
 def prompt(

@@ -70,6 +70,13 @@ class TextPrompts:
         notes = self._notes(f"suffix/{self._seed}/{request}", own - len(closing), opening=not hit)
         return self.base_document(hit) + notes + closing
 
+    def spans(self, spans: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+        """Tokens of spans (segment, tokens): notes of each segment, the first with the opening."""
+        tokens: tuple[int, ...] = ()
+        for segment, length in spans:
+            tokens += self._notes(f"segment/{self._seed}/{segment}", length, opening=not tokens)
+        return tokens
+
     def text(self, tokens: tuple[int, ...]) -> str:
         """Tokens as words, without the marks of the chat format."""
         decoded: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)

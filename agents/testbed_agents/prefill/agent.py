@@ -19,6 +19,7 @@ from testbed.errors import AgentError, TestbedError
 from testbed_agents.control.message import Announce, Failed, Submit
 from testbed_agents.hardware import prefill_ns
 from testbed_agents.model.load import load_model, load_prompts
+from testbed_agents.prefill.server import PrefillServer
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.transport import KvSender, OutgoingTransfer
 
@@ -116,4 +117,8 @@ class PrefillAgent:
 
 async def prefill_main(runtime: Runtime) -> None:
     """Entry point of a prefill agent."""
-    await PrefillAgent(runtime).run()
+    serving = runtime.config.serving
+    if serving is None:
+        await PrefillAgent(runtime).run()
+    else:
+        await PrefillServer(runtime, serving).run()

@@ -1,0 +1,272 @@
+"""MD of the serving plane: decode-side radix cache, handoff, continuous batching.
+
+::
+
+    Prepare ─▶ match and lock ─▶ Matched to P ─▶ [ KV verified ] ─▶ publish ─▶ MainPart
+    TokenIds, Evicted from RLD ──────────────────────────────────────────────▶ MainPart ─▶ client
+
+What one answer does is decided by the pure ``handoff.main``; this agent gives it KV,
+steps on the clock and the real model, and carries its messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from testbed.contract.event import Kind
+from testbed.contract.handoff import HandoffMode
+from testbed.contract.role import Role
+from testbed.contract.serving import Serving
+from testbed.errors import AgentError, ProtocolError
+from testbed_agents.cache import Match, RadixCache
+from testbed_agents.control.plane import Matched, Note, Prepare
+from testbed_agents.handoff.action import Actions, Feed, Publish, Release, Send
+from testbed_agents.handoff.choice import HandoffChoice, lead_tokens
+from testbed_agents.handoff.main import MainPart
+from testbed_agents.handoff.message import (
+    Cancel,
+    Emission,
+    Evicted,
+    Failure,
+    Message,
+    Peer,
+    Resend,
+    TokenIds,
+)
+from testbed_agents.hardware import decode_ns
+from testbed_agents.model.kv import Kv
+from testbed_agents.model.load import load_model, load_prompts
+from testbed_agents.model.protocol import Step
+from testbed_agents.runtime import Runtime, until_stopped
+from testbed_agents.serving.prompt import Prompt, read_prompt
+from testbed_agents.serving.record import emit_matched, emit_published
+from testbed_agents.serving.rows import Piece, join, load_documents, pieces
+from testbed_agents.transport import IncomingTransfer, KvReceiver
+
+
+@dataclass(slots=True)
+class Answer:
+    """One request at MD."""
+
+    prepare: Prepare
+    prompt: Prompt
+    match: Match[Piece]
+    part: MainPart
+    parts: tuple[Piece, ...] = ()
+    kv: Kv | None = None
+    began: bool = False
+    over: bool = False
+    """Whether RLD's part is over: this side has emitted."""
+    extended: int = 0
+    """Tokens of RLD whose KV was computed here."""
+
+
+class DecodeServer:
+    """State of one MD."""
+
+    def __init__(self, runtime: Runtime, serving: Serving) -> None:
+        self._runtime = runtime
+        self._serving = serving
+        config = runtime.config
+        shape = config.shape
+        self._block = shape.block_tokens // shape.ratio
+        self._model = load_model(config.model)
+        self._model.watch(runtime.layer_progress())
+        self._prompts = load_prompts(config.model, config.seed)
+        self._cache: RadixCache[Piece] = RadixCache(
+            serving.caches.decode_bytes, shape.block_tokens * shape.bytes_per_token
+        )
+        load_documents(self._cache, self._model, self._prompts, shape, serving.documents)
+        runtime.progress()
+        self._choices: dict[str, HandoffChoice] = {}
+        self._answers: dict[int, Answer] = {}
+        self._early: dict[int, list[Message]] = {}
+        self._prepared: dict[int, asyncio.Event] = {}
+        self._work = asyncio.Event()
+        self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
+        self._receiver = KvReceiver(config, runtime.clock, runtime.events)
+
+    async def run(self) -> None:
+        """Serves until the lab says stop."""
+        for peer in self._runtime.config.peers:
+            self._runtime.mailbox.connect(peer.name)
+        self._receiver.bind()
+        await self._runtime.barrier()
+        try:
+            await until_stopped(
+                self._runtime.stop,
+                self._listen(),
+                self._receiver.serve(self._arrived),
+                self._decode(),
+            )
+        finally:
+            await self._receiver.close()
+
+    async def _listen(self) -> None:
+        while True:
+            sender, message = await self._runtime.mailbox.receive()
+            match message:
+                case Prepare():
+                    self._prepare(message)
+                case TokenIds() | Evicted() | Resend() | Cancel() | Failure():
+                    answer = self._answers.get(message.req)
+                    if answer is not None:
+                        self._hear(answer, message)
+                    elif message.req not in self._prepared:
+                        self._early.setdefault(message.req, []).append(message)
+                case _:
+                    raise AgentError("obey a control message", sender, type(message).__name__)
+
+    def _prepare(self, prepare: Prepare) -> None:
+        config = self._runtime.config
+        prompt = read_prompt(
+            self._prompts, config.shape, prepare.req, prepare.segments, prepare.lengths
+        )
+        match = self._cache.match(prompt.keys)
+        emit_matched(self._runtime.events, self._cache, prepare.req, match.blocks, prompt)
+        self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, match.blocks))
+        step_ns = max(1, decode_ns(config.hardware, 1, prompt.input_tokens))
+        part = MainPart(
+            prepare.req, prompt.tokens[-1], prepare.output_tokens, frozenset(self._serving.stop),
+            lead_tokens(self._serving.rtt_ns, step_ns), bool(prepare.relay),
+        )  # fmt: skip
+        answer = Answer(prepare, prompt, match, part)
+        self._answers[prepare.req] = answer
+        self._prepared.setdefault(prepare.req, asyncio.Event()).set()
+        if match.blocks == prompt.blocks:
+            self._complete(answer, ())
+        for message in self._early.pop(prepare.req, []):
+            if prepare.req in self._answers:
+                self._hear(answer, message)
+
+    def _hear(self, answer: Answer, message: Message) -> None:
+        part = answer.part
+        match message:
+            case TokenIds():
+                self._act(answer, part.heard_tokens(message))
+            case Evicted():
+                self._act(answer, part.evicted(message))
+            case Resend():
+                self._act(answer, part.resend(message))
+            case Cancel():
+                self._act(answer, part.cancelled())
+            case Failure(_, reason):
+                self._act(answer, part.kv_refused(reason))
+
+    async def _arrived(self, transfer: IncomingTransfer) -> None:
+        """Applies verified blocks; the acknowledgement leaves when this returns."""
+        prepared = self._prepared.setdefault(transfer.request, asyncio.Event())
+        try:
+            async with asyncio.timeout(self._runtime.config.pool.transfer_timeout_ns / 1e9):
+                await prepared.wait()
+        except TimeoutError as error:
+            raise _refusal(transfer, "not announced in time") from error
+        answer = self._answers.get(transfer.request)
+        if answer is None or answer.kv is not None:
+            raise _refusal(transfer, "the request has ended, or its KV is here")
+        missing = answer.prompt.blocks - answer.match.blocks
+        if len(transfer.blocks) != missing:
+            cause = f"{len(transfer.blocks)} blocks, missing are {missing}"
+            self._act(answer, answer.part.kv_refused("kv-refused"))
+            raise _refusal(transfer, cause)
+        rows = self._model.restore(transfer.blocks)
+        self._complete(answer, pieces(rows, self._block))
+
+    def _complete(self, answer: Answer, fresh: tuple[Piece, ...]) -> None:
+        """All of the prompt's KV is here and verified."""
+        answer.parts = (*answer.match.values, *fresh)
+        kv = join(Kv(self._model.layout), answer.parts, self._block)
+        answer.kv = kv.prefix(kv.length - 1)  # the last token is fed again
+        mode = HandoffMode.CATCH_UP
+        if answer.prepare.relay:
+            choice = self._choices.setdefault(
+                answer.prepare.relay, HandoffChoice(self._serving.handoff)
+            )
+            mode = choice.choose(answer.part.load_percent / 100)
+            self._runtime.events.emit(
+                Kind.HANDOFF_START, req=answer.prepare.req, mode=mode.value,
+                heard=answer.part.heard,
+            )  # fmt: skip
+        self._act(answer, answer.part.kv_verified(mode))
+        self._runtime.progress()
+
+    def _act(self, answer: Answer, actions: Actions) -> None:
+        req = answer.prepare.req
+        for action in actions:
+            match action:
+                case Send(Peer.CLIENT, message):
+                    if answer.prepare.relay and isinstance(message, Emission):
+                        self._taken_over(answer, message)
+                    self._runtime.mailbox.send(answer.prepare.client, message)
+                case Send(Peer.RELAY, message) if answer.prepare.relay:
+                    self._runtime.mailbox.send(answer.prepare.relay, message)
+                case Publish():
+                    published = self._cache.publish(answer.prompt.keys, answer.parts)
+                    emit_published(self._runtime.events, self._cache, req, published)
+                case Release():
+                    self._release(answer)
+        self._work.set()
+
+    def _taken_over(self, answer: Answer, message: Emission) -> None:
+        """The first token of this side is the end of a handoff."""
+        if not answer.over:
+            answer.over = True
+            self._runtime.events.emit(
+                Kind.HANDOFF_END, req=answer.prepare.req, position=message.position,
+                computed=answer.extended,
+            )  # fmt: skip
+
+    def _release(self, answer: Answer) -> None:
+        req, part = answer.prepare.req, answer.part
+        if answer.began:
+            self._runtime.events.emit(Kind.DECODE_END, req=req, tokens=len(part.answers))
+        answer.match.release()
+        del self._answers[req]
+        self._runtime.mailbox.send(self._router, Note(req, "released", len(part.answers)))
+
+    async def _decode(self) -> None:
+        hardware = self._runtime.config.hardware
+        while True:
+            batch = self._plan(hardware.max_batch, hardware.extend_width)
+            if not batch:
+                self._work.clear()
+                await self._work.wait()
+                continue
+            context = sum(one.prompt.input_tokens + feed.position for one, feed in batch)
+            extra = sum(len(feed.tokens) - 1 for _, feed in batch)
+            await self._runtime.clock.spend(decode_ns(hardware, len(batch), context, extra))
+            choices = self._model.decode(
+                [Step(_kv(one), feed.tokens, one.prepare.req) for one, feed in batch]
+            )
+            self._runtime.progress()
+            for (one, feed), choice in zip(batch, choices, strict=True):
+                one.extended += min(len(feed.tokens), max(0, one.part.heard - one.part.fed))
+                self._act(one, one.part.stepped(choice.token))
+
+    def _plan(self, most: int, width: int) -> list[tuple[Answer, Feed]]:
+        batch: list[tuple[Answer, Feed]] = []
+        for answer in self._answers.values():
+            if len(batch) == most:
+                break
+            feed = answer.part.plan(width)
+            if feed is None:
+                continue
+            batch.append((answer, feed))
+        for answer, _ in batch:
+            if not answer.began:
+                answer.began = True
+                self._runtime.events.emit(
+                    Kind.DECODE_START, req=answer.prepare.req, batch=len(batch)
+                )
+        return batch
+
+
+def _kv(answer: Answer) -> Kv:
+    if answer.kv is None:
+        raise AgentError("decode", f"request {answer.prepare.req}", "its KV is not here")
+    return answer.kv
+
+
+def _refusal(transfer: IncomingTransfer, cause: str) -> ProtocolError:
+    return ProtocolError("apply KV", f"request {transfer.request}", cause)

@@ -1,0 +1,211 @@
+"""P of the serving plane: prefix cache, chunked prefill queue, both paths at once.
+
+::
+
+    Assign ─▶ cache match ─▶ queue ─▶ passes (profile time, real model) ─┬▶ RLD: all blocks
+                                      MD's Matched ─────────────────────┴▶ MD: what it lacks
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from testbed.contract.event import Kind
+from testbed.contract.role import Role
+from testbed.contract.serving import Serving
+from testbed.errors import AgentError, TestbedError
+from testbed_agents.cache import Match, RadixCache
+from testbed_agents.control.plane import Assign, Matched, Note
+from testbed_agents.handoff.message import Cancel, Failure
+from testbed_agents.hardware import prefill_pass_ns
+from testbed_agents.model.kv import Kv
+from testbed_agents.model.load import load_model, load_prompts
+from testbed_agents.prefill.schedule import Job, PrefillSchedule
+from testbed_agents.runtime import Runtime, until_stopped
+from testbed_agents.serving.prompt import Prompt, read_prompt
+from testbed_agents.serving.record import emit_matched, emit_published
+from testbed_agents.serving.rows import Piece, block_bytes, join, load_documents, pieces
+from testbed_agents.transport import KvSender, OutgoingTransfer
+
+
+@dataclass(slots=True)
+class Work:
+    """One prompt at P."""
+
+    assign: Assign
+    prompt: Prompt
+    match: Match[Piece]
+    matched: asyncio.Future[int]
+    """What MD's cache holds, once it has said so."""
+    started: bool = False
+    parts: tuple[Piece, ...] = field(default=())
+
+
+class PrefillServer:
+    """State of one P."""
+
+    def __init__(self, runtime: Runtime, serving: Serving) -> None:
+        self._runtime = runtime
+        self._serving = serving
+        config = runtime.config
+        shape = config.shape
+        self._ratio = shape.ratio
+        self._block = shape.block_tokens // shape.ratio
+        self._block_bytes = shape.block_tokens * shape.bytes_per_token
+        self._model = load_model(config.model)
+        self._model.watch(runtime.layer_progress())
+        self._prompts = load_prompts(config.model, config.seed)
+        self._cache: RadixCache[Piece] = RadixCache(serving.caches.prefill_bytes, self._block_bytes)
+        load_documents(self._cache, self._model, self._prompts, shape, serving.documents)
+        runtime.progress()
+        self._schedule = PrefillSchedule(serving.chunk_tokens, serving.prefill_batch)
+        self._works: dict[int, Work] = {}
+        self._early: dict[int, int] = {}
+        self._busy = asyncio.Event()
+        self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
+        self._senders = {
+            peer.name: KvSender(config, peer, runtime.clock, runtime.events)
+            for peer in config.peers
+            if peer.role in (Role.DECODE, Role.RELAY)
+        }
+
+    async def run(self) -> None:
+        """Serves until the lab says stop."""
+        await self._runtime.barrier()
+        async with asyncio.TaskGroup() as transfers:
+            try:
+                async with asyncio.TaskGroup() as opening:
+                    for sender in self._senders.values():
+                        opening.create_task(sender.open())
+                await until_stopped(self._runtime.stop, self._listen(), self._compute(transfers))
+            finally:
+                for sender in self._senders.values():
+                    await sender.close()
+
+    async def _listen(self) -> None:
+        while True:
+            sender, message = await self._runtime.mailbox.receive()
+            match message:
+                case Assign():
+                    self._take(message)
+                case Matched(req, blocks):
+                    work = self._works.get(req)
+                    if work is None:
+                        self._early[req] = blocks
+                    elif not work.matched.done():
+                        work.matched.set_result(blocks)
+                case Cancel():
+                    pass  # its transfers end by themselves; MD refuses what it does not want
+                case _:
+                    raise AgentError("obey a control message", sender, type(message).__name__)
+
+    def _take(self, assign: Assign) -> None:
+        prompt = read_prompt(
+            self._prompts, self._runtime.config.shape, assign.req, assign.segments, assign.lengths
+        )
+        match = self._cache.match(prompt.keys)
+        emit_matched(self._runtime.events, self._cache, assign.req, match.blocks, prompt)
+        matched = asyncio.get_running_loop().create_future()
+        if assign.req in self._early:
+            matched.set_result(self._early.pop(assign.req))
+        self._works[assign.req] = Work(assign, prompt, match, matched)
+        cached = match.blocks * self._runtime.config.shape.block_tokens
+        self._schedule.submit(Job(assign.req, prompt.input_tokens - cached, cached))
+        self._runtime.events.emit(Kind.PREFILL_QUEUED, req=assign.req)
+        self._busy.set()
+
+    async def _compute(self, transfers: asyncio.TaskGroup) -> None:
+        hardware = self._runtime.config.hardware
+        while True:
+            chunks = self._schedule.plan()
+            if not chunks:
+                self._busy.clear()
+                await self._busy.wait()
+                continue
+            for chunk in chunks:
+                self._start(self._works[chunk.identity])
+            await self._runtime.clock.spend(
+                prefill_pass_ns(hardware, [(chunk.tokens, chunk.context) for chunk in chunks])
+            )
+            for req in self._schedule.complete():
+                work = self._works[req]
+                self._finish(work)
+                self._dispatch(work, transfers)
+
+    def _start(self, work: Work) -> None:
+        if work.started:
+            return
+        work.started = True
+        cached = work.match.blocks * self._runtime.config.shape.block_tokens
+        uncached = work.prompt.input_tokens - cached
+        self._runtime.events.emit(
+            Kind.PREFILL_START, req=work.assign.req, uncached=uncached, context=cached,
+            real_tokens=uncached // self._ratio,
+        )  # fmt: skip
+
+    def _finish(self, work: Work) -> None:
+        """Computes the real rows and lets them enter the cache."""
+        hit = work.match.blocks * self._block
+        held = join(Kv(self._model.layout), work.match.values, self._block)
+        rows = self._model.prefill(work.prompt.tokens[hit:], held)
+        self._runtime.progress()
+        fresh = pieces(rows, self._block)
+        work.parts = (*work.match.values, *fresh)
+        published = self._cache.publish(work.prompt.keys, work.parts)
+        emit_published(self._runtime.events, self._cache, work.assign.req, published)
+        self._runtime.events.emit(Kind.PREFILL_END, req=work.assign.req)
+        self._note(work, "prefilled", 0)
+
+    def _dispatch(self, work: Work, transfers: asyncio.TaskGroup) -> None:
+        transfers.create_task(self._serve(work))
+
+    async def _serve(self, work: Work) -> None:
+        """Both paths at once; the lock on the cached blocks is held until both have ended."""
+        try:
+            async with asyncio.TaskGroup() as paths:
+                if work.assign.relay:
+                    paths.create_task(self._send(work, work.assign.relay, 0))
+                if work.assign.decode:
+                    paths.create_task(self._send_main(work))
+        finally:
+            work.match.release()
+            del self._works[work.assign.req]
+        self._runtime.progress()
+
+    async def _send_main(self, work: Work) -> None:
+        try:
+            async with asyncio.timeout(self._serving.match_timeout_ns / 1e9):
+                held = await work.matched
+        except TimeoutError:
+            self._fail(work, "not-matched")
+            return
+        if held < work.prompt.blocks:
+            await self._send(work, work.assign.decode, held)
+
+    async def _send(self, work: Work, peer: str, held: int) -> None:
+        """The blocks behind the first ``held`` to one receiver."""
+        parts = work.parts[held:]
+        size = len(parts) * self._block_bytes + self._runtime.config.shape.fixed_bytes
+        try:
+            receipt = await self._senders[peer].send(
+                OutgoingTransfer(
+                    request=work.assign.req,
+                    epoch=0,
+                    blocks=block_bytes(parts, self._block),
+                    wire_bytes=size,
+                )
+            )
+        except TestbedError as error:
+            if peer == work.assign.decode:
+                self._fail(work, str(getattr(error, "reason", type(error).__name__)))
+            return
+        if peer == work.assign.decode:
+            self._note(work, "transferred", receipt.duration_ns)
+
+    def _note(self, work: Work, what: str, value: int) -> None:
+        self._runtime.mailbox.send(self._router, Note(work.assign.req, what, value))
+
+    def _fail(self, work: Work, reason: str) -> None:
+        """MD decides what becomes of the answer: an RLD may still end it alone."""
+        self._runtime.mailbox.send(work.assign.decode, Failure(work.assign.req, reason))

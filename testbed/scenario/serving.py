@@ -1,0 +1,182 @@
+"""The ``serving:`` part: caches, routing and handoff of the paper's serving plane.
+
+Without it the workload itself names the instances and says what is cached (the pool
+studies); with it a router decides, and caches hold what was really computed and sent.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from testbed.contract.handoff import HandoffConfig, HandoffMode, Occupancy
+from testbed.contract.record import Record
+from testbed.contract.router import (
+    Direct,
+    HitThreshold,
+    InstanceRule,
+    LeastLoaded,
+    LongestPrefix,
+    PipelineRule,
+    RandomInstance,
+    RelayOnly,
+    RouterConfig,
+    SessionSticky,
+    WanTime,
+)
+from testbed.contract.serving import Caches, Serving
+from testbed.scenario.entry import Count, Name
+from testbed.units import Duration, Share, Size, Tokens
+
+
+class HitThresholdChoice(Record):
+    """The paper's rule: through RLD where the hit rate is below ``threshold`` (its H)."""
+
+    kind: Literal["hit-threshold"]
+    threshold: Share
+
+
+class WanTimeChoice(Record):
+    """Through RLD where the transfer to MD is predicted to take longer than ``bound``."""
+
+    kind: Literal["wan-time"]
+    bound: Duration
+
+
+class DirectChoice(Record):
+    """Never through RLD."""
+
+    kind: Literal["direct"]
+
+
+class RelayOnlyChoice(Record):
+    """Never to MD: an ablation."""
+
+    kind: Literal["relay-only"]
+
+
+PipelineChoice = Annotated[
+    HitThresholdChoice | WanTimeChoice | DirectChoice | RelayOnlyChoice,
+    Field(discriminator="kind"),
+]
+InstanceName = Literal["random", "least-loaded", "session-sticky", "longest-prefix"]
+
+
+class InstanceChoice(Record):
+    """How an instance of each role is chosen."""
+
+    prefill: InstanceName = "longest-prefix"
+    relay: InstanceName = "least-loaded"
+    decode: InstanceName = "longest-prefix"
+
+
+class CacheChoice(Record):
+    """Budgets of the prefix caches in emulated bytes; 0 switches one off."""
+
+    prefill: Size = Size(256 * 2**30)
+    decode: Size = Size(256 * 2**30)
+
+
+class QueueChoice(Record):
+    """P's queue: tokens and prompts of one pass."""
+
+    chunk: Tokens = Tokens(16_384)
+    batch: Count = 8
+
+
+class HandoffChoice(Record):
+    """How RLD hands over, and how long it may keep a request."""
+
+    mode: HandoffMode = HandoffMode.CATCH_UP
+    lower: Share = Share.parse("50 %")
+    upper: Share = Share.parse("80 %")
+    most: Tokens = Tokens(1024)
+    least: Tokens = Tokens(128)
+    easy: Share = Share.parse("50 %")
+    hold: Duration = Duration(60 * 10**9)
+
+
+class HardwareChoice(Record):
+    """Hardware profiles by role; None takes ``shape.hardware``."""
+
+    prefill: Name | None = None
+    relay: Name | None = None
+    decode: Name | None = None
+
+
+class ServingChoice(Record):
+    """The serving plane as an author writes it."""
+
+    pipeline: PipelineChoice
+    instances: InstanceChoice = InstanceChoice()
+    caches: CacheChoice = CacheChoice()
+    queue: QueueChoice = QueueChoice()
+    handoff: HandoffChoice = HandoffChoice()
+    hardware: HardwareChoice = HardwareChoice()
+    match_timeout: Duration = Duration(30 * 10**9)
+    """How long P waits for MD to say what it holds."""
+
+    def resolve(
+        self,
+        seed: int,
+        rtt_ns: int,
+        documents: tuple[tuple[int, int], ...],
+        site_of: tuple[tuple[str, str], ...],
+        leg_payload_bps: tuple[tuple[str, int], ...],
+    ) -> Serving:
+        """The same as agents see it."""
+        handoff = self.handoff
+        return Serving(
+            caches=Caches(
+                prefill_bytes=self.caches.prefill.bytes, decode_bytes=self.caches.decode.bytes
+            ),
+            router=RouterConfig(
+                pipeline=_pipeline(self.pipeline),
+                prefill=_instance(self.instances.prefill, seed),
+                relay=_instance(self.instances.relay, seed),
+                decode=_instance(self.instances.decode, seed),
+            ),
+            handoff=HandoffConfig(
+                mode=handoff.mode,
+                lower=handoff.lower.fraction,
+                upper=handoff.upper.fraction,
+                occupancy=Occupancy(
+                    most_tokens=handoff.most.count,
+                    least_tokens=handoff.least.count,
+                    easy=handoff.easy.fraction,
+                    hold_ns=handoff.hold.ns,
+                ),
+            ),
+            chunk_tokens=self.queue.chunk.count,
+            prefill_batch=self.queue.batch,
+            match_timeout_ns=self.match_timeout.ns,
+            rtt_ns=rtt_ns,
+            documents=documents,
+            site_of=site_of,
+            leg_payload_bps=leg_payload_bps,
+        )
+
+
+def _pipeline(choice: PipelineChoice) -> PipelineRule:
+    match choice:
+        case HitThresholdChoice():
+            return HitThreshold(threshold=choice.threshold.fraction)
+        case WanTimeChoice():
+            return WanTime(bound_ns=choice.bound.ns)
+        case DirectChoice():
+            return Direct()
+        case RelayOnlyChoice():
+            return RelayOnly()
+
+
+def _instance(name: InstanceName, seed: int) -> InstanceRule:
+    match name:
+        case "random":
+            return RandomInstance(seed=seed)
+        case "least-loaded":
+            return LeastLoaded()
+        case "session-sticky":
+            return SessionSticky(seed=seed)
+        case "longest-prefix":
+            return LongestPrefix()

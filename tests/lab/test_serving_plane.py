@@ -1,0 +1,81 @@
+"""The serving plane in the lab: every pipeline and handoff answers like one engine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.lab.conftest import Command, Done, environment
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("staging")]
+
+DIRECT = ("--set", "serving.pipeline={kind: direct}")
+ONE_SHOT = ("--set", "serving.handoff.mode=one-shot")
+
+
+def figures(done: Done, *path: str) -> object:
+    assert done.status == 0, done.out + done.err
+    value: object = done.metrics
+    for name in path:
+        assert isinstance(value, dict)
+        value = value[name]
+    return value
+
+
+@pytest.fixture(scope="module")
+def caught_up(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    folder = tmp_path_factory.mktemp("caught-up")
+    done = subprocess.run(
+        [sys.executable, "-m", "testbed", "run", "pdd-hello", "--json"],
+        cwd=folder, env=environment(), capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_answers_pass_from_relay_to_main_without_a_stall(caught_up: Done) -> None:
+    count = figures(caught_up, "handoff", "count")
+    assert isinstance(count, int)
+    assert count > 0
+    assert figures(caught_up, "stall", "count") == 0
+
+
+def test_both_ends_of_the_line_hit_alike(caught_up: Done) -> None:
+    hit = figures(caught_up, "cache", "p_hit")
+    assert isinstance(hit, float)
+    assert hit > 0.3
+    assert figures(caught_up, "cache", "md_hit") == hit
+
+
+def test_only_what_the_decode_side_lacks_crosses_the_line(caught_up: Done) -> None:
+    sizes = figures(caught_up, "transfer", "bytes_by_kind")
+    assert isinstance(sizes, dict)
+    hit = figures(caught_up, "cache", "md_hit")
+    assert isinstance(hit, float)
+    whole = 16 * 4096 * 5031
+    assert sizes["kv"] == pytest.approx((1 - hit) * whole, rel=0.01)
+
+
+def test_a_second_run_has_the_same_timeline(testbed: Command, caught_up: Done) -> None:
+    again = testbed("run", "pdd-hello", "--json")
+    assert figures(again, "timeline_sha256") == figures(caught_up, "timeline_sha256")
+
+
+def test_one_shot_costs_the_relay_less(testbed: Command, caught_up: Done) -> None:
+    share = figures(testbed("run", "pdd-hello", "--json", *ONE_SHOT), "rld", "token_share")
+    more = figures(caught_up, "rld", "token_share")
+    assert isinstance(share, float)
+    assert isinstance(more, float)
+    assert 0 < share < more
+
+
+def test_without_relay_the_first_token_waits_for_the_line(
+    testbed: Command, caught_up: Done
+) -> None:
+    direct = testbed("run", "pdd-hello", "--json", *DIRECT)
+    assert figures(direct, "rld", "token_share") == 0
+    late, early = figures(direct, "ttft", "p50_s"), figures(caught_up, "ttft", "p50_s")
+    assert isinstance(late, float)
+    assert isinstance(early, float)
+    assert late > early
