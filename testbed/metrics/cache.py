@@ -8,7 +8,7 @@ from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.metrics.events import Events
 from testbed.metrics.record import CacheHits
-from testbed.metrics.run import Flags, Run
+from testbed.metrics.run import Flags, Run, role_codes
 
 
 def cache_hits(run: Run, events: Events, inside: Flags) -> CacheHits:
@@ -16,7 +16,7 @@ def cache_hits(run: Run, events: Events, inside: Flags) -> CacheHits:
 
     With a serving plane from what the caches said: a prompt that is all there has no transfer.
     """
-    if run.plan.agents[0].serving is not None:
+    if run.serves:
         return CacheHits(
             p_hit=_matched(run, events, inside, Role.PREFILL),
             md_hit=_matched(run, events, inside, Role.DECODE),
@@ -40,8 +40,6 @@ def cache_hits(run: Run, events: Events, inside: Flags) -> CacheHits:
 def _matched(run: Run, events: Events, inside: Flags, role: Role) -> float | None:
     """Blocks found over blocks asked for, at all instances of a role."""
     table = events[Kind.CACHE_MATCHED]
-    names = {agent.node for agent in run.agents(role)}
-    codes = [code for code, name in enumerate(events.names) if name in names]
-    chosen = np.isin(table.node, codes) & inside[run.known(table.req)]
+    chosen = np.isin(table.node, role_codes(run, events, role)) & inside[run.known(table.req)]
     asked = int(table.integers["of"][chosen].sum())
     return int(table.integers["blocks"][chosen].sum()) / asked if asked else None

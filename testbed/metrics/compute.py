@@ -11,20 +11,22 @@ import os
 from pathlib import Path
 from typing import TypeAlias, cast
 
-import numpy as np
 from pydantic import ValidationError
 
 from testbed.metrics.cache import cache_hits
 from testbed.metrics.events import Events, read_events
+from testbed.metrics.goodput import goodput
 from testbed.metrics.handoff import handoffs, relay_share
 from testbed.metrics.ideal import ideal_outcomes, oracle
 from testbed.metrics.link import link_use
+from testbed.metrics.offered import offered_bytes
 from testbed.metrics.outcome import completed, outcomes
 from testbed.metrics.pool import pool_use
 from testbed.metrics.record import Metrics
 from testbed.metrics.run import Flags, Run, measured, read_run
+from testbed.metrics.serving import serving
 from testbed.metrics.timeline import timeline_sha256
-from testbed.metrics.token import token_figures
+from testbed.metrics.token import answers_of, token_figures
 from testbed.metrics.transfer import acked_transfers, relay_bytes, transfers
 from testbed.oracle import Outcome, write_outcomes
 
@@ -69,7 +71,8 @@ def figures(
     inside = measured(run, events)
     done = completed(run, events)
     acked = acked_transfers(run, events)
-    ttft, tpot, stall = token_figures(run, events, inside, done)
+    answers = answers_of(run, events, inside, done)
+    ttft, tpot, stall = token_figures(answers)
     return Metrics(
         requests=outcomes(run, events, inside),
         transfer=transfers(acked, inside, relay_bytes(run, events, inside)),
@@ -80,20 +83,21 @@ def figures(
         handoff=handoffs(run, events, inside),
         rld=relay_share(run, events, inside),
         cache=cache_hits(run, events, inside),
+        serving=serving(run, events, acked, inside),
+        goodput_rps=goodput(run, answers),
         link=link_use(run, events),
         oracle=oracle(ideal, inside),
-        offered_load=_offered_load(run, inside),
+        offered_load=_offered_load(run, events, inside),
         timeline_sha256=timeline_sha256(events) if run.plan.clock == "virtual" else None,
         wall_s=wall_s,
         virtual_s=virtual_s,
     )
 
 
-def _offered_load(run: Run, inside: Flags) -> float | None:
+def _offered_load(run: Run, events: Events, inside: Flags) -> float | None:
     if run.closed_loop or run.capacity_bps <= 0:
         return None
-    offered = sum(run.requests[req].wire_bytes for req in np.flatnonzero(inside).tolist())
-    return offered * 8 / (run.capacity_bps * run.measure_s)
+    return offered_bytes(run, events, inside) * 8 / (run.capacity_bps * run.measure_s)
 
 
 def _earlier_times(path: Path) -> tuple[float | None, float | None]:

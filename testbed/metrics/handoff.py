@@ -9,7 +9,7 @@ from testbed.contract.role import Role
 from testbed.metrics.events import Events
 from testbed.metrics.percentile import NS, mean, percentile
 from testbed.metrics.record import Handoffs, RelayShare
-from testbed.metrics.run import Flags, Run
+from testbed.metrics.run import Flags, Run, role_codes
 
 
 def handoffs(run: Run, events: Events, inside: Flags) -> Handoffs:
@@ -46,11 +46,10 @@ def handoffs(run: Run, events: Events, inside: Flags) -> Handoffs:
 
 def relay_share(run: Run, events: Events, inside: Flags) -> RelayShare:
     """Tokens at the client that came from RLD, and what it decoded for one request."""
-    relays = {agent.node for agent in run.agents(Role.RELAY)}
-    if not relays:
+    if not run.agents(Role.RELAY):
         return RelayShare()
     tokens, end = events[Kind.TOKEN], events[Kind.RELAY_END]
-    codes = [code for code, name in enumerate(events.names) if name in relays]
+    codes = role_codes(run, events, Role.RELAY)
     counted = inside[run.known(tokens.req)]
     total = int(counted.sum())
     relayed = int((np.isin(tokens.texts["source"], codes) & counted).sum())

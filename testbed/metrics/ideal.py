@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from testbed.contract.event import Kind
 from testbed.metrics.events import Events
+from testbed.metrics.offered import offers
 from testbed.metrics.path import round_trip_ns
 from testbed.metrics.percentile import NS, mean, percentile
 from testbed.metrics.record import Oracle
@@ -14,30 +14,20 @@ from testbed.oracle import IdealLink, Outcome, Transfer, share
 
 
 def ideal_outcomes(run: Run, events: Events) -> tuple[Outcome, ...]:
-    """Every transfer that queued for a connection, sent over an ideal link instead.
+    """Every transfer that asked for a connection over the WAN, sent over an ideal link instead.
 
-    Empty where nothing queued or the plan has no leg. The round trip is that of the
+    Empty where nothing asked or the plan has no leg. The round trip is that of the
     most distant pair.
     """
-    queued = events[Kind.POOL_QUEUED]
-    run.known(queued.req)
-    if not queued.t.size or run.capacity_bps <= 0:
+    asked = offers(run, events)
+    if not asked or run.capacity_bps <= 0:
         return ()
-    rows = zip(
-        queued.req.tolist(),
-        queued.t.tolist(),
-        queued.node.tolist(),
-        queued.texts["peer"].tolist(),
-        strict=True,
-    )
-    pairs: dict[tuple[str, str], str] = {}
-    transfers: list[Transfer] = []
-    for req, t, node, peer in rows:
-        pair = (events.names[node], events.names[peer])
-        label = pairs.setdefault(pair, " ".join(pair))
-        transfers.append(Transfer(req, t / NS, run.requests[req].wire_bytes, label))
+    pairs = {offer.pair: " ".join(offer.pair) for offer in asked}
+    transfers = [
+        Transfer(offer.req, offer.t / NS, offer.size_bytes, pairs[offer.pair]) for offer in asked
+    ]
     rtt_ns = max(round_trip_ns(run.plan.network, a, b) for a, b in pairs)
-    sender = run.agent(next(iter(pairs))[0])
+    sender = run.agent(asked[0].pair[0])
     return share(transfers, IdealLink(run.capacity_bps, sender.pool.size, rtt_ns / NS))
 
 

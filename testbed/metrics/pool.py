@@ -90,15 +90,21 @@ def pool_use(run: Run, events: Events, acked: Acked, inside: Flags) -> PoolUse:
 
 
 def _states(run: Run, events: Events) -> dict[Pair, _State]:
-    """The final state of the pool of every pair that the plan has, or the events name."""
+    """The final state of the pool of every pair that the plan has, or the events name.
+
+    Pools to RLD are left out: they cross no WAN, and would thin out every mean.
+    """
     states: dict[Pair, _State] = {}
     for sender in run.agents(Role.PREFILL):
         for peer in sender.peers:
             if peer.role is Role.DECODE:
                 states[sender.node, peer.name] = _State(sender.pool.size)
+    relays = {agent.node for agent in run.agents(Role.RELAY)}
     begin_ns, end_ns = run.window.begin_ns, run.window.end_ns
     for t, node, receiver, kind, req in _ordered(events):
         pair = (events.names[node], events.names[receiver])
+        if pair[1] in relays:
+            continue
         if pair not in states:
             states[pair] = _State(run.agent(pair[0]).pool.size)
         states[pair].advance(t, begin_ns, end_ns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from testbed.contract.record import Record
+from testbed.metrics.serving_record import Serving
 
 
 class Requests(Record):
@@ -33,7 +34,7 @@ class Transfers(Record):
 
 
 class PoolUse(Record):
-    """The connection pools, over all (sender, receiver) pairs."""
+    """The connection pools, over all (P, MD) pairs; those to RLD are left out."""
 
     size: int | None = None
     """Connections of one pair (N)."""
@@ -129,7 +130,9 @@ class Metrics(Record):
     handoff: Handoffs = Handoffs()
     cache: CacheHits
     rld: RelayShare = RelayShare()
+    serving: Serving | None = None
     goodput_rps: float | None = None
+    """Answers that keep the service level (see ``testbed.metrics.goodput``) per second."""
     bcr: float | None = None
     link: dict[str, LinkUse]
     oracle: Oracle

@@ -46,6 +46,17 @@ class Run:
         return any(agent.closed_loop is not None for agent in self.plan.agents)
 
     @property
+    def serves(self) -> bool:
+        """Whether a router and prefix caches decide, not the workload."""
+        return self.plan.agents[0].serving is not None
+
+    def crosses(self, sender: str, receiver: str) -> bool:
+        """Whether two agents are at different sites; those of an unnamed site are."""
+        serving = self.plan.agents[0].serving
+        sites = dict(serving.site_of) if serving is not None else {}
+        return sender not in sites or sites[sender] != sites.get(receiver)
+
+    @property
     def capacity_bps(self) -> float:
         """Payload bit/s that all legs together carry from P to MD; 0 where there is no leg."""
         return self.plan.offered.legs * self.plan.offered.leg_payload_bps
@@ -111,6 +122,12 @@ def read_run(run_folder: Path) -> Run:
                 NOT_WHOLE,
             )
     return Run(plan=plan, requests=requests)
+
+
+def role_codes(run: Run, events: Events, role: Role) -> list[int]:
+    """The codes in ``events`` of the agents of one role."""
+    names = {agent.node for agent in run.agents(role)}
+    return [code for code, name in enumerate(events.names) if name in names]
 
 
 def measured(run: Run, events: Events) -> Flags:

@@ -26,6 +26,9 @@ _INTEGERS: Mapping[Kind, tuple[str, ...]] = {
     Kind.TOKEN: ("req", "pos"),
     Kind.REQUEST_DONE: ("req",),
     Kind.REQUEST_FAILED: ("req",),
+    Kind.REQUEST_ROUTED: ("req", "prefill_hit", "decode_hit"),
+    Kind.PREFILL_QUEUED: ("req",),
+    Kind.PREFILL_END: ("req",),
     Kind.PREFILL_START: ("req", "uncached", "context"),
     Kind.POOL_QUEUED: ("req",),
     Kind.POOL_ACQUIRED: ("req",),
@@ -37,6 +40,7 @@ _INTEGERS: Mapping[Kind, tuple[str, ...]] = {
     Kind.RELAY_END: ("req", "tokens"),
     Kind.HANDOFF_START: ("req", "heard"),
     Kind.HANDOFF_END: ("req", "position"),
+    Kind.KV_VERIFIED: ("req",),
     Kind.LINK_SAMPLE: ("drops", "backlog", "interval_ns"),
 }
 """The fields that metrics need; a line without one is an error. Others are not kept."""
@@ -50,6 +54,8 @@ _TEXTS: Mapping[Kind, tuple[str, ...]] = {
     Kind.POOL_REFUSED: ("peer",),
     Kind.TRANSFER_START: ("peer",),
     Kind.TRANSFER_ACKED: ("peer",),
+    Kind.REQUEST_ROUTED: ("pipeline", "prefill", "decode", "reason"),
+    Kind.HANDOFF_START: ("mode",),
     Kind.LINK_SAMPLE: ("link", "dir"),
 }
 

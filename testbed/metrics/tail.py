@@ -15,6 +15,7 @@ import pandas
 from testbed.errors import UsageError
 from testbed.metrics.events import read_events
 from testbed.metrics.ideal import ideal_outcomes
+from testbed.metrics.routing import main_hits
 from testbed.metrics.run import measured, read_run
 from testbed.metrics.transfer import acked_transfers
 
@@ -22,6 +23,8 @@ from testbed.metrics.transfer import acked_transfers
 @dataclass(frozen=True, slots=True)
 class TailRow:
     """One acknowledged transfer; times in seconds, ``hit_share`` from 0 to 1.
+
+    ``hit_share`` is what MD held: as its cache said, or without one as the workload did.
 
     ``oracle_wait_s`` and ``oracle_duration_s`` are None where no oracle ran, or where a
     request was transferred more than once (its ideal fates cannot be told apart).
@@ -49,6 +52,7 @@ def transfer_rows(run_folder: Path) -> tuple[TailRow, ...]:
     run, events = read_run(run_folder), read_events(run_folder)
     inside = measured(run, events)
     acked = acked_transfers(run, events)
+    held = main_hits(run, events)
     ideal: dict[int, tuple[float, float] | None] = {}
     for outcome in ideal_outcomes(run, events):
         again = outcome.req in ideal
@@ -69,7 +73,7 @@ def transfer_rows(run_folder: Path) -> tuple[TailRow, ...]:
                 in_window=bool(inside[req]),
                 arrival_s=request.at_ns / 1e9,
                 size_bytes=size,
-                hit_share=request.hit_tokens / request.input_tokens,
+                hit_share=held.get(req, request.hit_tokens / request.input_tokens),
                 wait_s=wait_s,
                 duration_s=duration_s,
                 oracle_wait_s=fate[0] if fate else None,

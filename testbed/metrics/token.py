@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from testbed.contract.event import Kind
@@ -16,10 +18,26 @@ STALL_FACTOR = 5.0
 """A stall is a gap longer than max(200 ms, 5 x median TPOT)."""
 
 
-def token_figures(
-    run: Run, events: Events, inside: Flags, done: Flags
-) -> tuple[FirstToken, TokenTime, Stalls]:
-    """TTFT and TPOT over the window's completed requests, stalls over all its requests."""
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Columns, one entry for each request of the window with a token at the client."""
+
+    req: Integers
+    counts: Integers
+    """Tokens."""
+    done: Flags
+    answered: Flags
+    """Done, and the record says when it was sent."""
+    ttft_s: Samples
+    """Of those that were answered; of others without meaning."""
+    tpot_s: Samples
+    """Of those with two tokens or more; of others 0."""
+    gaps_s: Samples
+    """Between all neighbouring tokens, of all requests together."""
+
+
+def answers_of(run: Run, events: Events, inside: Flags, done: Flags) -> Answers:
+    """The window's answers as the client saw them."""
     req, t = _by_request(run, events, inside)
     starts = np.flatnonzero(np.diff(req, prepend=-1))
     counts = np.diff(starts, append=req.size)
@@ -27,19 +45,27 @@ def token_figures(
     sent_t = np.full(len(run.requests), -1, dtype=np.int64)
     sent = events[Kind.REQUEST_SENT]
     sent_t[run.known(sent.req)] = sent.t
+    return Answers(
+        req=owner,
+        counts=counts,
+        done=done[owner],
+        answered=done[owner] & (sent_t[owner] >= 0),
+        ttft_s=(first_t - sent_t[owner]) / NS,
+        tpot_s=(last_t - first_t) / np.maximum(counts - 1, 1) / NS,
+        gaps_s=np.diff(t)[np.diff(req) == 0] / NS,
+    )
 
-    answered = done[owner] & (sent_t[owner] >= 0)
-    ttft: Samples = (first_t - sent_t[owner])[answered] / NS
-    several = done[owner] & (counts >= 2)
-    tpot: Samples = (last_t - first_t)[several] / (counts[several] - 1) / NS
-    within = np.diff(req) == 0
-    gaps: Samples = np.diff(t)[within] / NS
+
+def token_figures(answers: Answers) -> tuple[FirstToken, TokenTime, Stalls]:
+    """TTFT and TPOT over the window's completed requests, stalls over all its requests."""
+    ttft = answers.ttft_s[answers.answered]
+    tpot = answers.tpot_s[answers.done & (answers.counts >= 2)]
     return (
         FirstToken(
             p50_s=percentile(ttft, 50), p90_s=percentile(ttft, 90), p99_s=percentile(ttft, 99)
         ),
         TokenTime(p50_s=percentile(tpot, 50), p90_s=percentile(tpot, 90)),
-        _stalls(gaps, percentile(tpot, 50)),
+        _stalls(answers.gaps_s, percentile(tpot, 50)),
     )
 
 

@@ -12,7 +12,7 @@ from testbed.errors import AnalysisError
 from testbed.metrics.events import Events
 from testbed.metrics.percentile import NS, Samples, mean, percentile
 from testbed.metrics.record import Transfers
-from testbed.metrics.run import Flags, Run
+from testbed.metrics.run import Flags, Run, role_codes
 from testbed.metrics.table import Integers, Table
 
 Key = tuple[int, int, int]
@@ -60,9 +60,7 @@ def acked_transfers(run: Run, events: Events) -> Acked:
 
 def to_role(run: Run, events: Events, table: Table, role: Role) -> Flags:
     """Which events of a table with peers go to an agent of ``role``."""
-    names = {agent.node for agent in run.agents(role)}
-    codes = [code for code, name in enumerate(events.names) if name in names]
-    return np.isin(table.texts["peer"], codes)
+    return np.isin(table.texts["peer"], role_codes(run, events, role))
 
 
 def relay_bytes(run: Run, events: Events, inside: Flags) -> int:

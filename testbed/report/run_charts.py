@@ -6,6 +6,7 @@ import numpy as np
 
 from testbed.report import wording
 from testbed.report.chart import Axis, Band, Chart, Colour, Rule, Trace
+from testbed.report.otps_chart import otps_chart
 from testbed.report.series import Floats, cdf
 from testbed.report.summary import RunSummary
 from testbed.report.table import Table
@@ -24,6 +25,9 @@ def run_charts(run: RunSummary) -> tuple[Chart, ...]:
         charts = [cdf_chart(run), size_chart(run), pool_chart(run)]
     if run.legs:
         charts.append(leg_chart(run))
+    rate = otps_chart(run.serving.otps) if run.serving is not None else None
+    if rate is not None:
+        charts.append(rate)
     return tuple(charts)
 
 

@@ -15,6 +15,7 @@ from testbed.report.run_tables import (
     load_table,
     pairs_table,
 )
+from testbed.report.serving_tables import serving_tables
 from testbed.report.summary import RunSummary, summarize
 
 _TILES = (
@@ -23,6 +24,9 @@ _TILES = (
     ("Pool in use", "pool.utilization"),
     ("Mean wait for a connection", "pool.queue_wait_mean_s"),
 )
+
+_SERVING_CHARTS = ("otps-handoff",)
+"""Charts that belong to the section of the serving plane."""
 
 
 def write_report(run_folder: Path) -> Path:
@@ -60,6 +64,8 @@ def run_page(run: RunSummary) -> str:
             "tiles": tuple(
                 (label, wording.quantity(metric, run.metric(metric))) for label, metric in _TILES
             ),
+            "serving": () if run.serving is None else serving_tables(run, run.serving),
+            "serving_charts": tuple(chart.id for chart in charts if chart.id in _SERVING_CHARTS),
             "figures": figures_table(run),
             "load": load_table(run),
             "fidelity": fidelity_table(run),

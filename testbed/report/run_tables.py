@@ -66,6 +66,7 @@ def load_table(run: RunSummary) -> Table:
     """Offered load, Little's law, and what a reader can check by hand."""
     offered, law = run.plan.offered, run.law
     seconds = run.window.measure_ns / 1e9
+    asked = run.metric("offered_load")
     rows = (
         ("Payload offered within the window", wording.size(offered.payload_bytes)),
         (
@@ -73,6 +74,11 @@ def load_table(run: RunSummary) -> Table:
             f"{offered.legs} x {wording.rate(offered.leg_payload_bps)} for {seconds:g} s",
         ),
         ("Offered load", wording.share(offered.load)),
+        *(
+            ()
+            if run.serving is None
+            else (("The same, as MD's caches asked for it", wording.share(asked)),)
+        ),
         (
             "Load of the raw draw",
             f"{wording.share(offered.raw_load)} (sizes scaled by {offered.byte_scale:.4f})",
@@ -129,7 +135,7 @@ def all_metrics_table(run: RunSummary) -> Table:
     rows: list[tuple[str, str]] = []
     if run.metrics is not None:
         for name, value in run.metrics.leaves():
-            if value is None:
+            if value is None or isinstance(value, list):  # a chart shows those
                 continue
             whole = isinstance(value, float) and math.isfinite(value)
             rows.append((name, f"{value:.9g}" if whole else str(value)))

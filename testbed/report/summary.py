@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from testbed.checks.case import NOT_WHOLE, Case, read_case
 from testbed.checks.fidelity_row import FidelityRow
@@ -19,7 +21,9 @@ from testbed.checks.metrics_file import MetricsFile
 from testbed.checks.verdict import Verdict, read_verdict
 from testbed.contract.agent import Window
 from testbed.contract.plan import Plan
+from testbed.contract.role import Role
 from testbed.errors import AnalysisError
+from testbed.metrics.serving_record import Serving
 from testbed.oracle.record import read_outcomes
 from testbed.oracle.sharing import Outcome
 from testbed.report.series import LegSeries, PoolSeries, leg_series, pool_series
@@ -44,6 +48,8 @@ class RunSummary:
     """The first answers in words (request, text), equal to the reference; empty for a
     model without words."""
     metrics: MetricsFile | None = None
+    serving: Serving | None = None
+    """The figures of the serving plane; None for a run without one."""
     oracle: tuple[Outcome, ...] | None = None
     verdict: Verdict | None = None
 
@@ -61,6 +67,7 @@ def summarize(folder: Path) -> RunSummary:
 
 def reduce_case(folder: Path, case: Case) -> RunSummary:
     """Reduce a case that was read already."""
+    case = _main_path(case)
     sizes = {agent.node: agent.pool.size for agent in case.plan.agents}
     pairs = {(s.node, s.peer) for s in case.history.steps if s.busy >= 0 and s.peer}
     oracle, verdict = folder / "oracle.jsonl", folder / "verdict.json"
@@ -79,9 +86,36 @@ def reduce_case(folder: Path, case: Case) -> RunSummary:
         scenario_text=_text(folder / "scenario.yaml"),
         answers=_answers(case),
         metrics=case.metrics,
+        serving=_serving(case.metrics),
         oracle=_oracle(oracle, {row.req for row in rows}) if oracle.exists() else None,
         verdict=read_verdict(verdict) if verdict.exists() else None,
     )
+
+
+def _main_path(case: Case) -> Case:
+    """The case without transfers to RLD: pictures of transfers and pools are of the WAN."""
+    relays = {agent.node for agent in case.plan.agents if agent.role is Role.RELAY}
+    if not relays:
+        return case
+    steps = [
+        step for step in case.history.steps if step.peer not in relays and step.node not in relays
+    ]
+    return replace(case, history=replace(case.history, steps=steps))
+
+
+def _serving(metrics: MetricsFile | None) -> Serving | None:
+    tree = metrics.tree.get("serving") if metrics is not None else None
+    if metrics is None or tree is None:
+        return None
+    try:
+        return Serving.model_validate(tree)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in ("serving", *first["loc"]))
+        raise AnalysisError(
+            "read metrics", str(metrics.path), f"{key}: {first['msg']}",
+            "compute it again: testbed report FOLDER",
+        ) from fault  # fmt: skip
 
 
 _ANSWERS_MAX = 3

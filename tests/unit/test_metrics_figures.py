@@ -96,6 +96,7 @@ def test_the_file_has_exactly_the_names_of_the_contract(run: Path) -> None:
         "handoff",
         "cache",
         "rld",
+        "serving",
         "goodput_rps",
         "bcr",
         "link",

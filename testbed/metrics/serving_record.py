@@ -1,0 +1,98 @@
+"""The ``serving`` part of ``metrics.json``: routing, caches, relay decode, stages.
+
+Counts and means are over the requests that arrived in the measuring window; hits are
+blocks found over blocks asked for.
+"""
+
+from __future__ import annotations
+
+from testbed.contract.record import Record
+
+
+class InstanceHits(Record):
+    """What the prefix cache of one P or MD found."""
+
+    role: str
+    requests: int
+    asked_blocks: int
+    matched_blocks: int
+    hit: float | None = None
+
+
+class Forecast(Record):
+    """What the router believed that an instance holds, and what its cache found."""
+
+    requests: int
+    predicted_hit: float | None = None
+    found_hit: float | None = None
+    exact_fraction: float | None = None
+    """Share of the requests for which both are the same number of blocks."""
+
+
+class Parity(Record):
+    """Whether P and MD hold the same: what is computed is what is sent."""
+
+    p_hit: float | None = None
+    md_hit: float | None = None
+    gap: float | None = None
+    """|p_hit - md_hit|, each over all the role's matches."""
+    unequal_fraction: float | None = None
+    """Share of requests matched at both whose two matches differ."""
+
+
+class OutputRate(Record):
+    """Tokens per second of one answer around its handoff, as columns over bins of time."""
+
+    at_s: tuple[float, ...] = ()
+    """Middle of each bin, from the first token of MD at the client."""
+    tokens_per_s: tuple[float | None, ...] = ()
+    """Mean over the answers that were under way for the whole bin; None where none was."""
+    answers: tuple[int, ...] = ()
+    """How many those are."""
+
+
+class QueueWait(Record):
+    """From queued at P to the start of the first prefill pass."""
+
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+
+
+class Stages(Record):
+    """Mean times of the stages of one pipeline, over the requests that went through each.
+
+    They overlap: RLD decodes while the transfer to MD runs.
+    """
+
+    requests: int
+    prefill_queue_s: float | None = None
+    prefill_s: float | None = None
+    connection_wait_s: float | None = None
+    transfer_s: float | None = None
+    """To MD, from connection acquired to final acknowledgement."""
+    eager_s: float | None = None
+    """First RLD token at the client to KV verified at MD; 0 where the KV was there first."""
+    handoff_s: float | None = None
+    """KV verified at MD to MD's first token leaving."""
+
+
+class Serving(Record):
+    """All figures of the serving plane."""
+
+    pipelines: dict[str, int]
+    reasons: dict[str, dict[str, int]]
+    """Pipeline, the router's reason for it, requests."""
+    unrouted: int
+    """Requests of the window that no router sent anywhere."""
+    instances: dict[str, InstanceHits]
+    parity: Parity
+    forecast_p: Forecast
+    forecast_md: Forecast
+    handoffs_by_mode: dict[str, int]
+    """Completed handoffs; the rest of RLD's answers ended there."""
+    rld_peak: int | None = None
+    """Most requests whose KV one RLD held at once, at any time of the run."""
+    queue_wait: QueueWait
+    stages: dict[str, Stages]
+    otps: OutputRate

@@ -1,0 +1,149 @@
+"""The tables of the serving plane: routes, caches, stages, handoffs, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from testbed.metrics.serving_record import Forecast, Serving, Stages
+from testbed.report import wording
+from testbed.report.summary import RunSummary
+from testbed.report.table import Table
+
+_STAGES: tuple[tuple[str, Callable[[Stages], float | None]], ...] = (
+    ("Queue at P", lambda stages: stages.prefill_queue_s),
+    ("Prefill", lambda stages: stages.prefill_s),
+    ("Wait for a connection", lambda stages: stages.connection_wait_s),
+    ("Transfer to MD", lambda stages: stages.transfer_s),
+    ("RLD decodes until MD has the KV", lambda stages: stages.eager_s),
+    ("Handoff", lambda stages: stages.handoff_s),
+)
+_KINDS = {
+    "kv": "KV beyond MD's match, P to MD",
+    "kv-relay": "KV of full contexts, P to RLD",
+}
+
+
+def serving_tables(run: RunSummary, serving: Serving) -> tuple[Table, ...]:
+    """All tables of the section."""
+    return (
+        routes_table(serving),
+        hits_table(serving),
+        forecast_table(serving),
+        stages_table(serving),
+        handoff_table(run, serving),
+        bytes_table(run),
+    )
+
+
+def routes_table(serving: Serving) -> Table:
+    """The split of the requests by pipeline, with the router's reasons."""
+    total = sum(serving.pipelines.values()) + serving.unrouted
+    rows = [
+        (pipeline, reason, wording.count(count), wording.share(count / total))
+        for pipeline, reasons in serving.reasons.items()
+        for reason, count in reasons.items()
+    ]
+    if serving.unrouted:
+        rows.append(
+            ("none", "not routed", wording.count(serving.unrouted),
+             wording.share(serving.unrouted / total))
+        )  # fmt: skip
+    return Table(
+        caption="Which pipeline the router chose, and why",
+        head=("pipeline", "reason", "requests", "share"),
+        rows=tuple(rows),
+    )
+
+
+def hits_table(serving: Serving) -> Table:
+    """Hits of each instance, and the parity of both sides."""
+    parity = serving.parity
+    rows = [
+        (name, one.role, wording.count(one.requests), wording.count(one.matched_blocks),
+         wording.count(one.asked_blocks), wording.share(one.hit))
+        for name, one in serving.instances.items()
+    ]  # fmt: skip
+    return Table(
+        caption="What each prefix cache found, in blocks",
+        head=("instance", "role", "requests", "found", "asked for", "hit"),
+        rows=tuple(rows),
+        notes=(
+            f"P finds {wording.share(parity.p_hit)}, MD {wording.share(parity.md_hit)}: "
+            f"a parity gap of {wording.share(parity.gap)}. P's and MD's match differ for "
+            f"{wording.share(parity.unequal_fraction)} of the requests.",
+        ),
+    )
+
+
+def forecast_table(serving: Serving) -> Table:
+    """The router's picture of the caches against what they found."""
+
+    def row(side: str, forecast: Forecast) -> tuple[str, ...]:
+        return (
+            side,
+            wording.count(forecast.requests),
+            wording.share(forecast.predicted_hit),
+            wording.share(forecast.found_hit),
+            wording.share(forecast.exact_fraction),
+        )
+
+    return Table(
+        caption="What the router predicted, and what the caches found",
+        head=("cache", "requests", "predicted hit", "found hit", "exact"),
+        rows=(row("P", serving.forecast_p), row("MD", serving.forecast_md)),
+    )
+
+
+def stages_table(serving: Serving) -> Table:
+    """Mean time of each stage, pipeline by pipeline."""
+    pipelines = tuple(serving.stages.items())
+    wait = serving.queue_wait
+    return Table(
+        caption="Where the time of a request went, means",
+        head=(
+            "stage",
+            *(f"{name} ({wording.count(stages.requests)})" for name, stages in pipelines),
+        ),
+        rows=tuple(
+            (label, *(wording.seconds(time(stages)) for _, stages in pipelines))
+            for label, time in _STAGES
+        ),
+        notes=(
+            "RLD decodes while the transfer to MD runs; the stages do not add up.",
+            f"Queue at P: median {wording.seconds(wait.p50_s)}, 90th percentile "
+            f"{wording.seconds(wait.p90_s)}, 99th {wording.seconds(wait.p99_s)}.",
+        ),
+    )
+
+
+def handoff_table(run: RunSummary, serving: Serving) -> Table:
+    """Relay decode and how its answers passed on."""
+    modes = ", ".join(f"{count} {mode}" for mode, count in serving.handoffs_by_mode.items())
+    return Table(
+        caption="Relay decode and handoff",
+        head=("quantity", "value"),
+        rows=(
+            ("Handoffs", modes or "none"),
+            ("Most requests at one RLD", wording.count(serving.rld_peak)),
+            ("Share of tokens from RLD", wording.share(run.metric("rld.token_share"))),
+            ("Eager tokens, mean", wording.count(run.metric("handoff.eager_tokens_mean"))),
+            ("Catch-up tokens, mean", wording.count(run.metric("handoff.catchup_tokens_mean"))),
+            ("Handoff time, median", wording.seconds(run.metric("handoff.p50_s"))),
+            ("Stalls at the client", wording.count(run.metric("stall.count"))),
+            ("Longest stall", wording.seconds(run.metric("stall.max_s"))),
+        ),
+    )
+
+
+def bytes_table(run: RunSummary) -> Table:
+    """Payload bytes acknowledged for the window's requests."""
+    prefix = "transfer.bytes_by_kind."
+    names = [name for name, _ in run.metrics.leaves()] if run.metrics is not None else []
+    kinds = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    return Table(
+        caption="Payload by kind",
+        head=("kind", "bytes"),
+        rows=tuple(
+            (_KINDS.get(kind, kind), wording.size(run.metric(prefix + kind))) for kind in kinds
+        ),
+    )
