@@ -24,6 +24,8 @@ class BarrierPassed:
         }
         starts = [step.t for step in case.history.steps[:1]]
         starts += [story.sent_ns[0] for story in case.history.stories.values() if story.sent_ns]
+        if case.history.plane.first_ns is not None:
+            starts.append(case.history.plane.first_ns)
         first = min(starts, default=None)
         broken: list[str] = []
         for agent in case.plan.agents:

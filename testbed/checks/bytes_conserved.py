@@ -8,6 +8,7 @@ from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
 from testbed.checks.history import Step
 from testbed.contract.event import Kind
+from testbed.contract.role import Role
 
 
 class BytesConserved:
@@ -52,6 +53,8 @@ def _planned(case: Case, step: Step) -> int:
         return 0
     if case.plan.agents[0].serving is None:
         return request.wire_bytes
+    if any(agent.node == step.node and agent.role is Role.RELAY for agent in case.plan.agents):
+        return 0  # rows of the tokens that it emitted, however many MD needs
     shape = case.plan.agents[0].shape
     blocks = request.input_tokens // shape.block_tokens
     held, _ = case.history.matched.get((step.peer, step.req), (0, blocks))

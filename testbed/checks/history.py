@@ -2,7 +2,8 @@
 
 Tokens are kept in arrays and the rest in slotted tuples, so that 5,000 requests with
 twenty events each take about a second and some tens of MiB. Kinds that no check
-reads (``tcp.info``) are counted for completeness and dropped.
+reads (``tcp.info``) are counted for completeness and dropped; those of the serving
+plane lie in ``plane``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from testbed.checks.line import Line, lines
+from testbed.checks.plane import PLANE_KINDS, Plane
 from testbed.contract.event import Kind
 from testbed.errors import AnalysisError
 
@@ -29,6 +31,8 @@ class Story:
     token_ns: array[int] = field(default_factory=lambda: array("q"))
     positions: array[int] = field(default_factory=lambda: array("q"))
     tokens: array[int] = field(default_factory=lambda: array("q"))
+    sources: list[tuple[int, str]] = field(default_factory=list)
+    """(position, instance) wherever tokens begin to come from another instance."""
     done: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     failed: list[tuple[int, str]] = field(default_factory=list)
 
@@ -50,6 +54,7 @@ class Step:
     wait_ns: int = NONE
     duration_ns: int = NONE
     reason: str = ""
+    blocks: int = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,7 @@ class History:
     """Per (instance, request): blocks that its cache held, of how many."""
     decode_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Per request: start and end of its decode; NONE where one is missing."""
+    plane: Plane = field(default_factory=Plane)
 
     def of(self, *kinds: Kind) -> Iterator[Step]:
         """Yield the steps of these kinds, in order."""
@@ -143,17 +149,7 @@ _STEPS = frozenset(
 _WITH_REASON = frozenset({Kind.POOL_REFUSED, Kind.TRANSFER_FAILED, Kind.KV_REFUSED})
 _WITHOUT_PEER = frozenset({Kind.KV_VERIFIED, Kind.KV_REFUSED})
 _MOMENTS = frozenset({Kind.BARRIER, Kind.AGENT_READY, Kind.AGENT_STOP})
-_UNREAD = frozenset(
-    {
-        Kind.TCP_INFO,
-        Kind.PREFILL_QUEUED,
-        Kind.REQUEST_ROUTED,
-        Kind.CACHE_PUBLISHED,
-        Kind.RELAY_END,
-        Kind.HANDOFF_START,
-        Kind.HANDOFF_END,
-    }
-)
+_UNREAD = frozenset({Kind.TCP_INFO, Kind.PREFILL_QUEUED})
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -178,6 +174,7 @@ def read_history(events: Path) -> History:
     history.steps.sort(key=lambda step: (step.t, step.node, step.seq))
     history.samples.sort(key=lambda sample: (sample.t, sample.link, sample.direction))
     history.moments.sort(key=lambda moment: (moment.t, moment.node, moment.seq))
+    history.plane.settle()
     return history
 
 
@@ -204,6 +201,8 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
     stamp = stamps.setdefault(node, _Stamps())
     stamp.numbers.append(seq)
     stamp.times.append(t)
+    if kind in PLANE_KINDS:
+        history.plane.take(line, t, node, seq, kind)
     if kind in _STEPS:
         history.steps.append(_step(line, t, node, seq, kind))
     elif kind is Kind.LINK_SAMPLE:
@@ -218,7 +217,7 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
     elif kind is Kind.CACHE_MATCHED:
         matched = line.integer("blocks"), line.integer("of")
         history.matched[node, line.integer("req")] = matched
-    elif kind not in _UNREAD:
+    elif kind not in _UNREAD and kind not in PLANE_KINDS:
         _tell(history.stories.setdefault(line.integer("req"), Story()), line, t, kind)
 
 
@@ -237,6 +236,7 @@ def _step(line: Line, t: int, node: str, seq: int, kind: Kind) -> Step:
         wait_ns=line.integer("wait_ns") if kind is Kind.POOL_ACQUIRED else NONE,
         duration_ns=line.integer("duration_ns") if kind is Kind.TRANSFER_ACKED else NONE,
         reason=line.text("reason") if kind in _WITH_REASON else "",
+        blocks=line.integer_or("blocks", NONE),
     )
 
 
@@ -262,8 +262,11 @@ def _tell(story: Story, line: Line, t: int, kind: Kind) -> None:
     if kind is Kind.REQUEST_SENT:
         story.sent_ns.append(t)
     elif kind is Kind.TOKEN:
+        position, source = line.integer("pos"), line.text_or_none("source") or ""
+        if not story.sources or story.sources[-1][1] != source:
+            story.sources.append((position, source))
         story.token_ns.append(t)
-        story.positions.append(line.integer("pos"))
+        story.positions.append(position)
         story.tokens.append(line.integer("token"))
     elif kind is Kind.REQUEST_DONE:
         story.done.append((t, line.integers("tokens")))

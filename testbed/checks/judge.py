@@ -7,8 +7,10 @@ from pathlib import Path
 
 from testbed.checks.agents_stopped import AgentsStopped
 from testbed.checks.answered_once import AnsweredOnce
+from testbed.checks.authority_single import AuthoritySingle
 from testbed.checks.barrier_passed import BarrierPassed
 from testbed.checks.bytes_conserved import BytesConserved
+from testbed.checks.cache_conserved import CacheConserved
 from testbed.checks.case import Case, read_case
 from testbed.checks.check import Check
 from testbed.checks.deadline_kept import DeadlineKept
@@ -20,6 +22,7 @@ from testbed.checks.littles_law import LittlesLaw
 from testbed.checks.payload_sampled import PayloadSampled
 from testbed.checks.pool_kept import PoolBounded, PoolFair
 from testbed.checks.record_complete import RecordComplete
+from testbed.checks.route_kept import RouteKept
 from testbed.checks.time_ordered import TimeOrdered
 from testbed.checks.tokens_equal import TokensEqual
 from testbed.checks.tokens_ordered import TokensOrdered
@@ -37,6 +40,9 @@ CHECKS: tuple[Check, ...] = (
     TokensEqual(),
     TokensOrdered(),
     AnsweredOnce(),
+    RouteKept(),
+    AuthoritySingle(),
+    CacheConserved(),
     TransfersVerified(),
     BytesConserved(),
     PoolBounded(),

@@ -47,6 +47,12 @@ class Kind(StrEnum):
     # prefix caches (P and MD)
     CACHE_MATCHED = "cache.matched"  # req, blocks, of; size = bytes in use
     CACHE_PUBLISHED = "cache.published"  # req, blocks (new ones), evicted; size = bytes in use
+    # req, blocks (asked for), evicted (since the start), reason ("" | too-large | busy: it is
+    # served without being published); size = bytes in use
+    CACHE_RESERVED = "cache.reserved"
+    # blocks (in the cache), locks, reservations, under_way (requests given up by the stop);
+    # nobody may hold a lock or a reservation any more; size = bytes in use
+    CACHE_CLOSED = "cache.closed"
     # relay and main decode
     RELAY_END = "relay.end"  # req, tokens, cause
     HANDOFF_START = "handoff.start"  # req, mode, heard (RLD's tokens known by then)
