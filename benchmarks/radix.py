@@ -18,7 +18,9 @@ from collections.abc import Callable
 
 from benchmarks.figures import Spread, against_bar, spread
 from benchmarks.machine import processor
-from testbed_agents.cache import PrefixIndex, Published, RadixCache, chain_keys
+from testbed.contract.agent import Span
+from testbed.contract.block_key import block_keys
+from testbed_agents.cache import PrefixIndex, Published, RadixCache
 
 BLOCK = 64
 PROMPT = 65_536
@@ -30,7 +32,9 @@ MATCH_BAR_MS, ROUTER_BAR_MS = 1.0, 0.1
 
 def keys_of(segment: int) -> tuple[int, ...]:
     """A prompt that shares its first quarter with all others; new objects at each call."""
-    return chain_keys([(0, PROMPT // 4), (segment, PROMPT - PROMPT // 4)], BLOCK)
+    shared = Span(segment=0, tokens=PROMPT // 4)
+    own = Span(segment=segment, tokens=PROMPT - PROMPT // 4)
+    return tuple(block_keys((shared, own), BLOCK))
 
 
 def timed(what: str, runs: int, call: Callable[[], object]) -> Spread:

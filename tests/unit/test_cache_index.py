@@ -59,6 +59,18 @@ def test_an_instance_that_is_gone_leaves_nothing() -> None:
     index.check()
 
 
+def test_what_an_instance_denies_is_forgotten_and_the_rest_can_still_be() -> None:
+    index = PrefixIndex(5)
+    index.record("md1", (1, 2, 3, 4))
+    index.record("md2", (1, 2, 3))
+    index.shorten("md1", (1, 2, 3, 4), 1)
+    assert index.longest((1, 2, 3, 4)) == {"md1": 1, "md2": 3}
+    index.check()
+    index.record("md1", (7, 7, 7, 7, 7))
+    assert index.longest((1, 2)) == {"md2": 2}
+    index.check()
+
+
 def test_a_bound_below_one_block_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         PrefixIndex(0)

@@ -38,6 +38,7 @@ class Interleavings(RuleBasedStateMachine):
         match = self.cache.match(row(prompt))
         prefix = self.model.longest(prompt)
         assert match.blocks == len(prefix)
+        assert match.values == self.model.values_of(prefix)
         self.model.held.append(prefix)
         self.model.use(prefix)
         self.matches.append((prefix, match))

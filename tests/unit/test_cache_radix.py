@@ -7,14 +7,17 @@ import weakref
 
 import pytest
 
-from testbed_agents.cache import Match, Published, RadixCache, Refusal, Reservation, chain_keys
+from testbed.contract.agent import Span
+from testbed.contract.block_key import block_keys
+from testbed_agents.cache import Match, Published, RadixCache, Refusal, Reservation
 
 BLOCK = 64
 
 
 def prompt(*spans: tuple[int, int]) -> tuple[int, ...]:
     """Keys of spans given in blocks."""
-    return chain_keys([(segment, blocks * BLOCK) for segment, blocks in spans], BLOCK)
+    whole = tuple(Span(segment=segment, tokens=blocks * BLOCK) for segment, blocks in spans)
+    return tuple(block_keys(whole, BLOCK))
 
 
 def cache_of(blocks: int) -> RadixCache[str]:
@@ -80,6 +83,14 @@ def test_of_two_copies_the_first_stays_and_the_room_of_the_second_comes_back() -
     assert cache.match(keys).values == ("a0", "a1", "a2")
     stats = cache.stats
     assert (stats.used_bytes, stats.reserved_bytes, stats.duplicate_blocks) == (300, 0, 3)
+
+
+def test_of_a_prompt_known_in_part_only_the_unknown_values_are_taken() -> None:
+    cache = cache_of(8)
+    put(cache, prompt((1, 2)), "old")
+    longer = prompt((1, 2), (2, 2))
+    assert put(cache, longer, "new") == Published(2, 2)
+    assert cache.match(longer).values == ("old0", "old1", "new2", "new3")
 
 
 def test_the_prompt_that_was_used_longest_ago_leaves_first_and_from_its_end() -> None:

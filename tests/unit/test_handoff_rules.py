@@ -8,12 +8,20 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from testbed.contract.handoff import HandoffConfig, HandoffMode, Occupancy
-from testbed_agents.handoff.action import Release
+from testbed_agents.handoff.action import Release, Send
 from testbed_agents.handoff.authority import Authority
 from testbed_agents.handoff.choice import HandoffChoice, cap_tokens, lead_tokens
 from testbed_agents.handoff.client import ClientPart, Delivered
 from testbed_agents.handoff.main import MainPart
-from testbed_agents.handoff.message import Emission, Ending, Evicted, Peer, TokenIds
+from testbed_agents.handoff.message import (
+    Emission,
+    Ending,
+    Evicted,
+    Failure,
+    Peer,
+    Refused,
+    TokenIds,
+)
 from testbed_agents.handoff.relay import RelayPart
 
 
@@ -109,3 +117,25 @@ def test_main_answers_what_a_lost_relay_had_promised() -> None:
     assert main.since == 3
     main.relay_lost()
     assert (main.epoch, main.since) == (2, 1)
+
+
+def test_a_refusal_waits_for_the_last_word_of_the_relay_before_the_client_is_told() -> None:
+    main = MainPart(5, 9, 12, frozenset())
+    told = main.kv_refused("timeout")
+    assert Send(Peer.RELAY, Refused(5, "timeout")) in told
+    assert main.orphaned
+    failed = main.evicted(Evicted(5, 3, Ending.CAP))
+    assert failed == (Send(Peer.CLIENT, Failure(5, "timeout")),)
+    assert not main.orphaned
+
+
+def test_rows_of_the_relay_are_awaited_until_they_arrive_or_fail() -> None:
+    for arrives in (True, False):
+        main = MainPart(5, 9, 12, frozenset())
+        main.kv_verified(HandoffMode.INCREMENTAL_KV)
+        assert main.awaits_increment
+        if arrives:
+            main.increment_arrived(2)
+        else:
+            main.increment_failed()
+        assert not main.awaits_increment

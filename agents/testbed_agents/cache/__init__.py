@@ -15,7 +15,6 @@ before it is published, and only verified blocks may be. This room is pure: no I
 no clock. Last use is a count of calls, so that equal calls evict equal blocks.
 """
 
-from testbed_agents.cache.block_key import chain_keys
 from testbed_agents.cache.budget import Budget
 from testbed_agents.cache.index import PrefixIndex
 from testbed_agents.cache.match import Match
@@ -25,5 +24,5 @@ from testbed_agents.cache.stats import Stats
 
 __all__ = [
     "Budget", "Match", "PrefixIndex", "Published", "RadixCache", "Refusal", "Reservation",
-    "Stats", "chain_keys",
+    "Stats",
 ]  # fmt: skip

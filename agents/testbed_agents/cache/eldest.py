@@ -22,6 +22,10 @@ class Eldest(Generic[N]):
         self._serial = 0
         self._limit = 64
 
+    def __len__(self) -> int:
+        """Entries kept, stale ones included."""
+        return len(self._heap)
+
     def push(self, stamp: int, node: N) -> None:
         """Remember that ``node`` was last used at ``stamp``; stamps are not negative."""
         self._serial += 1

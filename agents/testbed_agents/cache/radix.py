@@ -171,6 +171,11 @@ class RadixCache(Generic[V]):
         return tuple(gone)
 
     @property
+    def blocks(self) -> int:
+        """Blocks in the cache."""
+        return self._budget.used
+
+    @property
     def stats(self) -> Stats:
         """Counters since the start, and what is held now."""
         budget = self._budget

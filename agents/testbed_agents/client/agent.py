@@ -96,8 +96,7 @@ async def _ask(runtime: Runtime, requests: list[Request]) -> None:
     await runtime.barrier()
     asked.connect()
     await _until_ended(runtime, requests, asked.submit, asked.listen())
-    for req in asked.unfinished():
-        asked.fail(req, "deadline")
+    asked.expire()
 
 
 async def _until_ended(

@@ -10,7 +10,7 @@ from testbed.contract.role import Role
 from testbed.errors import AgentError
 from testbed_agents.control.plane import Ask
 from testbed_agents.handoff.client import ClientPart
-from testbed_agents.handoff.message import Emission, Evicted, Failure
+from testbed_agents.handoff.message import Cancel, Emission, Evicted, Failure
 from testbed_agents.runtime import Runtime
 
 
@@ -53,6 +53,8 @@ class Asked:
         while True:
             sender, message = await self._runtime.mailbox.receive()
             match message:
+                case Emission() | Evicted() if self._ended[message.req].is_set():
+                    pass  # the end was told; what comes behind it is nobody's answer
                 case Emission():
                     relayed = sender in self._relays or message.epoch > 0
                     self._emission(self._part(message.req, relayed), message, sender)
@@ -66,6 +68,12 @@ class Asked:
     def unfinished(self) -> list[int]:
         """Requests that have not ended, in order."""
         return sorted(req for req, event in self._ended.items() if not event.is_set())
+
+    def expire(self) -> None:
+        """The deadline: what has not ended fails, and whoever works on it is told to stop."""
+        for req in self.unfinished():
+            self.fail(req, "deadline")
+            self._runtime.mailbox.send(self._router, Cancel(req))
 
     def fail(self, req: int, reason: str) -> None:
         """The request ends without a (further) answer."""

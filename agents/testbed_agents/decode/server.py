@@ -2,8 +2,9 @@
 
 ::
 
-    Prepare ─▶ match and lock ─▶ Matched to P ─▶ [ KV verified ] ─▶ publish ─▶ MainPart
-    TokenIds, Evicted from RLD ──────────────────────────────────────────────▶ MainPart ─▶ client
+    Prepare ─▶ match, lock, reserve ─▶ Matched to P ─▶ [ KV verified ] ─▶ device memory, copy
+                                                             publish ◀─ MainPart ◀──┘
+    TokenIds, Evicted, increment of RLD ──────────────────────────────▶ MainPart ─▶ client
 
 What one answer does is decided by the pure ``handoff.main``; this agent gives it KV,
 steps on the clock and the real model, and carries its messages.
@@ -12,14 +13,15 @@ steps on the clock and the real model, and carries its messages.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError, ProtocolError
-from testbed_agents.cache import Match, RadixCache
+from testbed_agents.batching import KvMemory
+from testbed_agents.cache import Match, RadixCache, Refusal, Reservation
 from testbed_agents.control.plane import Matched, Note, Prepare
 from testbed_agents.handoff.action import Actions, Feed, Publish, Release, Send
 from testbed_agents.handoff.choice import HandoffChoice, lead_tokens
@@ -34,15 +36,15 @@ from testbed_agents.handoff.message import (
     Resend,
     TokenIds,
 )
-from testbed_agents.hardware import decode_ns
+from testbed_agents.hardware import copy_ns, decode_ns
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.prompt import Prompt, read_prompt
-from testbed_agents.serving.record import emit_matched, emit_published
+from testbed_agents.serving.record import close_cache, emit_matched, emit_published, emit_reserved
 from testbed_agents.serving.rows import Piece, join, load_documents, pieces
-from testbed_agents.transport import IncomingTransfer, KvReceiver
+from testbed_agents.transport import INCREMENT, IncomingTransfer, KvReceiver
 
 
 @dataclass(slots=True)
@@ -53,7 +55,10 @@ class Answer:
     prompt: Prompt
     match: Match[Piece]
     part: MainPart
-    parts: tuple[Piece, ...] = ()
+    room: Reservation | Refusal
+    received: Kv | None = None
+    """What came from P, once verified; all of the prompt's KV is here then."""
+    parts: tuple[Piece, ...] = field(default=())
     kv: Kv | None = None
     began: bool = False
     over: bool = False
@@ -80,8 +85,12 @@ class DecodeServer:
         load_documents(self._cache, self._model, self._prompts, shape, serving.documents)
         runtime.progress()
         self._choices: dict[str, HandoffChoice] = {}
+        self._memory = KvMemory(config.hardware.kv_memory_bytes)
+        self._admission = asyncio.Event()
         self._answers: dict[int, Answer] = {}
-        self._early: dict[int, list[Message]] = {}
+        self._orphans: dict[int, Answer] = {}
+        """Refused here, all given back, while RLD may still end the answer alone."""
+        self._early: dict[int, list[tuple[Message, str]]] = {}
         self._prepared: dict[int, asyncio.Event] = {}
         self._work = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
@@ -98,10 +107,15 @@ class DecodeServer:
                 self._runtime.stop,
                 self._listen(),
                 self._receiver.serve(self._arrived),
+                self._admit(),
                 self._decode(),
             )
         finally:
             await self._receiver.close()
+        under_way = len(self._answers)
+        for answer in self._answers.values():
+            self._give_back(answer)
+        close_cache(self._runtime.events, self._cache, under_way)
 
     async def _listen(self) -> None:
         while True:
@@ -110,11 +124,11 @@ class DecodeServer:
                 case Prepare():
                     self._prepare(message)
                 case TokenIds() | Evicted() | Resend() | Cancel() | Failure():
-                    answer = self._answers.get(message.req)
+                    answer = self._answers.get(message.req) or self._orphans.get(message.req)
                     if answer is not None:
-                        self._hear(answer, message)
+                        self._hear(answer, message, sender)
                     elif message.req not in self._prepared:
-                        self._early.setdefault(message.req, []).append(message)
+                        self._early.setdefault(message.req, []).append((message, sender))
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -125,22 +139,31 @@ class DecodeServer:
         )
         match = self._cache.match(prompt.keys)
         emit_matched(self._runtime.events, self._cache, prepare.req, match.blocks, prompt)
-        self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, match.blocks))
+        missing = prompt.blocks - match.blocks
+        room = self._cache.reserve(missing)
+        emit_reserved(self._runtime.events, self._cache, prepare.req, missing, room)
+        kept = "matched" if isinstance(room, Reservation) else "unkept"
+        self._runtime.mailbox.send(self._router, Note(prepare.req, kept, match.blocks))
         step_ns = max(1, decode_ns(config.hardware, 1, prompt.input_tokens))
         part = MainPart(
             prepare.req, prompt.tokens[-1], prepare.output_tokens, frozenset(self._serving.stop),
             lead_tokens(self._serving.rtt_ns, step_ns), bool(prepare.relay),
         )  # fmt: skip
-        answer = Answer(prepare, prompt, match, part)
+        answer = Answer(prepare, prompt, match, part, room)
         self._answers[prepare.req] = answer
         self._prepared.setdefault(prepare.req, asyncio.Event()).set()
-        if match.blocks == prompt.blocks:
-            self._complete(answer, ())
-        for message in self._early.pop(prepare.req, []):
-            if prepare.req in self._answers:
-                self._hear(answer, message)
+        fits = self._memory.fits(self._size(answer))
+        wanted = match.blocks if fits else prompt.blocks  # P sends what is behind it: nothing
+        self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, wanted))
+        if not fits:
+            self._act(answer, part.kv_refused("kv-memory-too-small"))
+        elif not missing:
+            self._submit(answer, Kv(self._model.layout))
+        for message, sender in self._early.pop(prepare.req, []):
+            if prepare.req in self._answers or prepare.req in self._orphans:
+                self._hear(answer, message, sender)
 
-    def _hear(self, answer: Answer, message: Message) -> None:
+    def _hear(self, answer: Answer, message: Message, sender: str) -> None:
         part = answer.part
         match message:
             case TokenIds():
@@ -151,8 +174,12 @@ class DecodeServer:
                 self._act(answer, part.resend(message))
             case Cancel():
                 self._act(answer, part.cancelled())
-            case Failure(_, reason):
+            case Failure() if sender == answer.prepare.relay:
+                self._act(answer, part.increment_failed())
+            case Failure(_, reason) if answer.received is None:
                 self._act(answer, part.kv_refused(reason))
+        if isinstance(message, Evicted):
+            self._orphans.pop(message.req, None)
 
     async def _arrived(self, transfer: IncomingTransfer) -> None:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
@@ -163,19 +190,62 @@ class DecodeServer:
         except TimeoutError as error:
             raise _refusal(transfer, "not announced in time") from error
         answer = self._answers.get(transfer.request)
-        if answer is None or answer.kv is not None:
+        if answer is not None and transfer.epoch == INCREMENT:
+            await self._extend(answer, transfer)
+            return
+        if answer is None or answer.received is not None:
             raise _refusal(transfer, "the request has ended, or its KV is here")
         missing = answer.prompt.blocks - answer.match.blocks
         if len(transfer.blocks) != missing:
             cause = f"{len(transfer.blocks)} blocks, missing are {missing}"
             self._act(answer, answer.part.kv_refused("kv-refused"))
             raise _refusal(transfer, cause)
-        rows = self._model.restore(transfer.blocks)
-        self._complete(answer, pieces(rows, self._block))
+        self._submit(answer, self._model.restore(transfer.blocks))
 
-    def _complete(self, answer: Answer, fresh: tuple[Piece, ...]) -> None:
-        """All of the prompt's KV is here and verified."""
-        answer.parts = (*answer.match.values, *fresh)
+    async def _extend(self, answer: Answer, transfer: IncomingTransfer) -> None:
+        """RLD's rows for its output tokens: no need to compute them here."""
+        rows = self._model.restore(transfer.blocks)
+        if not answer.part.awaits_increment or answer.kv is None or rows.length != answer.part.end:
+            raise _refusal(transfer, f"{rows.length} rows of RLD are not what is missing")
+        await self._runtime.clock.spend(copy_ns(self._runtime.config.hardware, transfer.wire_bytes))
+        if answer.part.awaits_increment:
+            answer.kv = answer.kv.join(rows)
+            self._act(answer, answer.part.increment_arrived(rows.length))
+
+    def _size(self, answer: Answer) -> int:
+        """Device memory of a whole sequence, its output included; shared blocks count in full."""
+        shape = self._runtime.config.shape
+        tokens = answer.prompt.input_tokens + answer.prepare.output_tokens
+        return shape.fixed_bytes + tokens * shape.bytes_per_token
+
+    def _submit(self, answer: Answer, received: Kv) -> None:
+        """All of the prompt's KV is on this host; it waits for room in device memory."""
+        answer.received = received
+        self._memory.submit(answer.prepare.req, self._size(answer))
+        self._admission.set()
+
+    async def _admit(self) -> None:
+        """Into device memory in order of arrival: one copy at a time, of what came from P."""
+        config = self._runtime.config
+        block_bytes = config.shape.block_tokens * config.shape.bytes_per_token
+        while True:
+            req = self._memory.admit()
+            if req is None:
+                self._admission.clear()
+                await self._admission.wait()
+                continue
+            answer = self._answers[req]
+            missing = answer.prompt.blocks - answer.match.blocks
+            if missing:
+                size = missing * block_bytes + config.shape.fixed_bytes
+                await self._runtime.clock.spend(copy_ns(config.hardware, size))
+            self._complete(answer)
+
+    def _complete(self, answer: Answer) -> None:
+        """All of the prompt's KV can be used."""
+        if answer.received is None:
+            raise AgentError("decode", f"request {answer.prepare.req}", "its KV is not here")
+        answer.parts = (*answer.match.values, *pieces(answer.received, self._block))
         kv = join(Kv(self._model.layout), answer.parts, self._block)
         answer.kv = kv.prefix(kv.length - 1)  # the last token is fed again
         mode = HandoffMode.CATCH_UP
@@ -202,8 +272,10 @@ class DecodeServer:
                 case Send(Peer.RELAY, message) if answer.prepare.relay:
                     self._runtime.mailbox.send(answer.prepare.relay, message)
                 case Publish():
-                    published = self._cache.publish(answer.prompt.keys, answer.parts)
-                    emit_published(self._runtime.events, self._cache, req, published)
+                    room = answer.room
+                    if isinstance(room, Reservation):
+                        published = self._cache.publish(answer.prompt.keys, answer.parts, room)
+                        emit_published(self._runtime.events, self._cache, req, published)
                 case Release():
                     self._release(answer)
         self._work.set()
@@ -221,9 +293,21 @@ class DecodeServer:
         req, part = answer.prepare.req, answer.part
         if answer.began:
             self._runtime.events.emit(Kind.DECODE_END, req=req, tokens=len(part.answers))
-        answer.match.release()
+        self._give_back(answer)
         del self._answers[req]
+        if part.orphaned:
+            self._orphans[req] = answer
         self._runtime.mailbox.send(self._router, Note(req, "released", len(part.answers)))
+
+    def _give_back(self, answer: Answer) -> None:
+        """The lock, the room that was not published into, and device memory."""
+        if isinstance(answer.room, Reservation) and answer.room.is_open:
+            answer.room.cancel()
+        answer.match.release()
+        answer.received = None
+        answer.kv = None
+        self._memory.leave(answer.prepare.req)
+        self._admission.set()
 
     async def _decode(self) -> None:
         hardware = self._runtime.config.hardware

@@ -82,6 +82,16 @@ class MainPart:
         self._increment_due = False
         self._relay_lost = not relayed
 
+    @property
+    def awaits_increment(self) -> bool:
+        """Whether RLD's rows were asked for and may still come (``incremental-kv``)."""
+        return self._increment_due
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether it was refused here while RLD may still answer: RLD's last word decides."""
+        return self._refused and self.end is None and not self._relay_lost
+
     # --- KV -----------------------------------------------------------------------------
 
     def kv_verified(self, mode: HandoffMode) -> Actions:

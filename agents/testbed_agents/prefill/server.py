@@ -15,7 +15,7 @@ from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError, TestbedError
-from testbed_agents.cache import Match, RadixCache
+from testbed_agents.cache import Match, Published, RadixCache
 from testbed_agents.control.plane import Assign, Matched, Note
 from testbed_agents.handoff.message import Cancel, Failure
 from testbed_agents.hardware import prefill_pass_ns
@@ -24,7 +24,7 @@ from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.prefill.schedule import Job, PrefillSchedule
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.prompt import Prompt, read_prompt
-from testbed_agents.serving.record import emit_matched, emit_published
+from testbed_agents.serving.record import close_cache, emit_matched, emit_published
 from testbed_agents.serving.rows import Piece, block_bytes, join, load_documents, pieces
 from testbed_agents.transport import KvSender, OutgoingTransfer
 
@@ -82,6 +82,10 @@ class PrefillServer:
             finally:
                 for sender in self._senders.values():
                     await sender.close()
+        under_way = len(self._works)
+        for work in self._works.values():  # still in the queue: the others have ended by now
+            work.match.release()
+        close_cache(self._runtime.events, self._cache, under_way)
 
     async def _listen(self) -> None:
         while True:
@@ -106,6 +110,7 @@ class PrefillServer:
         )
         match = self._cache.match(prompt.keys)
         emit_matched(self._runtime.events, self._cache, assign.req, match.blocks, prompt)
+        self._runtime.mailbox.send(self._router, Note(assign.req, "matched", match.blocks))
         matched = asyncio.get_running_loop().create_future()
         if assign.req in self._early:
             matched.set_result(self._early.pop(assign.req))
@@ -154,6 +159,8 @@ class PrefillServer:
         work.parts = (*work.match.values, *fresh)
         published = self._cache.publish(work.prompt.keys, work.parts)
         emit_published(self._runtime.events, self._cache, work.assign.req, published)
+        if not isinstance(published, Published):
+            self._note(work, "unkept", work.match.blocks)
         self._runtime.events.emit(Kind.PREFILL_END, req=work.assign.req)
         self._note(work, "prefilled", 0)
 
@@ -178,7 +185,7 @@ class PrefillServer:
             async with asyncio.timeout(self._serving.match_timeout_ns / 1e9):
                 held = await work.matched
         except TimeoutError:
-            self._fail(work, "not-matched")
+            self._fail(work, work.assign.decode, "not-matched")
             return
         if held < work.prompt.blocks:
             await self._send(work, work.assign.decode, held)
@@ -197,8 +204,7 @@ class PrefillServer:
                 )
             )
         except TestbedError as error:
-            if peer == work.assign.decode:
-                self._fail(work, str(getattr(error, "reason", type(error).__name__)))
+            self._fail(work, peer, str(getattr(error, "reason", type(error).__name__)))
             return
         if peer == work.assign.decode:
             self._note(work, "transferred", receipt.duration_ns)
@@ -206,6 +212,6 @@ class PrefillServer:
     def _note(self, work: Work, what: str, value: int) -> None:
         self._runtime.mailbox.send(self._router, Note(work.assign.req, what, value))
 
-    def _fail(self, work: Work, reason: str) -> None:
-        """MD decides what becomes of the answer: an RLD may still end it alone."""
-        self._runtime.mailbox.send(work.assign.decode, Failure(work.assign.req, reason))
+    def _fail(self, work: Work, peer: str, reason: str) -> None:
+        """The receiver decides what becomes of the answer: the other one may give it alone."""
+        self._runtime.mailbox.send(peer, Failure(work.assign.req, reason))

@@ -12,9 +12,11 @@ import asyncio
 from dataclasses import dataclass, field
 
 from testbed.contract.event import Kind
+from testbed.contract.handoff import HandoffMode, Occupancy
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
-from testbed.errors import AgentError, ProtocolError
+from testbed.errors import AgentError, ProtocolError, TestbedError
+from testbed_agents.batching import KvMemory
 from testbed_agents.control.plane import Note, Relay
 from testbed_agents.handoff.action import Actions, Feed, Release, Send, SendIncrement
 from testbed_agents.handoff.message import (
@@ -28,25 +30,31 @@ from testbed_agents.handoff.message import (
     Takeover,
 )
 from testbed_agents.handoff.relay import RelayPart
-from testbed_agents.hardware import decode_ns
+from testbed_agents.hardware import copy_ns, decode_ns
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.prompt import Prompt, read_prompt
-from testbed_agents.transport import IncomingTransfer, KvReceiver
+from testbed_agents.transport import (
+    INCREMENT,
+    IncomingTransfer,
+    KvReceiver,
+    KvSender,
+    OutgoingTransfer,
+)
 
 
 @dataclass(slots=True)
 class Guest:
-    """One request at RLD; ``part`` and ``kv`` once its KV is here."""
+    """One request at RLD; ``kv`` once it has arrived, ``part`` once it can be decoded."""
 
     relay: Relay
     prompt: Prompt
     part: RelayPart | None = None
     kv: Kv | None = None
     early: list[Message] = field(default_factory=list)
-    """What MD said before the KV was here."""
+    """What MD said before that."""
 
 
 class RelayServer:
@@ -59,11 +67,15 @@ class RelayServer:
         self._model = load_model(config.model)
         self._model.watch(runtime.layer_progress())
         self._prompts = load_prompts(config.model, config.seed)
+        self._memory = KvMemory(config.hardware.kv_memory_bytes)
+        self._admission = asyncio.Event()
         self._guests: dict[int, Guest] = {}
         self._known: dict[int, asyncio.Event] = {}
         self._work = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
         self._receiver = KvReceiver(config, runtime.clock, runtime.events)
+        self._senders = _senders(runtime, serving)
+        self._increments: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
@@ -72,15 +84,22 @@ class RelayServer:
                 self._runtime.mailbox.connect(peer.name)
         self._receiver.bind()
         await self._runtime.barrier()
-        try:
-            await until_stopped(
-                self._runtime.stop,
-                self._listen(),
-                self._receiver.serve(self._arrived),
-                self._decode(),
-            )
-        finally:
-            await self._receiver.close()
+        async with asyncio.TaskGroup() as self._increments:
+            try:
+                async with asyncio.TaskGroup() as opening:
+                    for sender in self._senders.values():
+                        opening.create_task(sender.open())
+                await until_stopped(
+                    self._runtime.stop,
+                    self._listen(),
+                    self._receiver.serve(self._arrived),
+                    self._admit(),
+                    self._decode(),
+                )
+            finally:
+                for sender in self._senders.values():
+                    await sender.close()
+                await self._receiver.close()
 
     @property
     def _load(self) -> float:
@@ -105,6 +124,8 @@ class RelayServer:
         prompt = read_prompt(self._prompts, shape, relay.req, relay.segments, relay.lengths)
         self._guests[relay.req] = Guest(relay, prompt)
         self._known.setdefault(relay.req, asyncio.Event()).set()
+        if not self._memory.fits(self._size(self._guests[relay.req])):
+            self._give_up(self._guests[relay.req], "kv-memory-too-small")
 
     def _hear(self, guest: Guest, message: Message) -> None:
         part = guest.part
@@ -118,15 +139,19 @@ class RelayServer:
                 self._act(guest, part.main_lost(reason))
             case Cancel() if part is not None:
                 self._act(guest, part.cancelled())
-            case Cancel() | Failure():
-                self._give_up(guest)
+            case Cancel():
+                self._give_up(guest, "cancelled")
+            case Failure(_, reason) if guest.kv is None:
+                self._give_up(guest, reason)
 
-    def _give_up(self, guest: Guest) -> None:
-        """Its KV never came: MD has every position."""
+    def _give_up(self, guest: Guest, reason: str) -> None:
+        """Nothing was decoded: MD has every position; without MD there is no answer."""
         evicted = Evicted(guest.relay.req, 0, Ending.CANCELLED)
         for name in (guest.relay.decode, guest.relay.client):
             if name:
                 self._runtime.mailbox.send(name, evicted)
+        if not guest.relay.decode:
+            self._runtime.mailbox.send(guest.relay.client, Failure(guest.relay.req, reason))
         self._forget(guest, 0, Ending.CANCELLED.value)
 
     async def _arrived(self, transfer: IncomingTransfer) -> None:
@@ -138,17 +163,46 @@ class RelayServer:
         except TimeoutError as error:
             raise _refusal(transfer, "not announced in time") from error
         guest = self._guests.get(transfer.request)
-        if guest is None or guest.part is not None:
+        if guest is None or guest.kv is not None:
             raise _refusal(transfer, "the request has ended, or its KV is here")
         if len(transfer.blocks) != guest.prompt.blocks:
             raise _refusal(
                 transfer, f"{len(transfer.blocks)} blocks, the prompt has {guest.prompt.blocks}"
             )
         rows = self._model.restore(transfer.blocks)
-        guest.kv = rows.prefix(rows.length - 1)
+        guest.kv = rows.prefix(rows.length - 1)  # the last token is fed again
+        self._memory.submit(transfer.request, self._size(guest))
+        self._admission.set()
+
+    def _size(self, guest: Guest) -> int:
+        """Device memory of a whole sequence, its output included."""
+        shape = self._runtime.config.shape
+        tokens = guest.prompt.input_tokens + guest.relay.output_tokens
+        return shape.fixed_bytes + tokens * shape.bytes_per_token
+
+    async def _admit(self) -> None:
+        """Into device memory in order of arrival, one copy at a time."""
+        config = self._runtime.config
+        while True:
+            req = self._memory.admit()
+            if req is None:
+                self._admission.clear()
+                await self._admission.wait()
+                continue
+            guest = self._guests[req]
+            size = config.shape.fixed_bytes + (
+                guest.prompt.input_tokens * config.shape.bytes_per_token
+            )
+            await self._runtime.clock.spend(copy_ns(config.hardware, size))
+            if self._guests.get(req) is guest:
+                self._begin(guest)
+
+    def _begin(self, guest: Guest) -> None:
+        occupancy = self._serving.handoff.occupancy
         guest.part = RelayPart(
-            transfer.request, guest.prompt.tokens[-1], guest.relay.output_tokens,
-            frozenset(self._serving.stop), self._serving.handoff.occupancy,
+            guest.relay.req, guest.prompt.tokens[-1], guest.relay.output_tokens,
+            frozenset(self._serving.stop),
+            occupancy if guest.relay.decode else _whole(guest.relay.output_tokens),
             self._runtime.clock.now_ns(),
         )  # fmt: skip
         for message in guest.early:
@@ -162,20 +216,35 @@ class RelayServer:
                     self._runtime.mailbox.send(guest.relay.client, message)
                 case Send(Peer.MAIN, message) if guest.relay.decode:
                     self._runtime.mailbox.send(guest.relay.decode, message)
-                case SendIncrement():
-                    raise AgentError(
-                        "hand over", f"request {guest.relay.req}",
-                        "incremental KV is not there yet", "choose another handoff mode",
-                    )  # fmt: skip
+                case SendIncrement(rows) if self._increments is not None:
+                    self._increments.create_task(self._increment(guest, rows))
                 case Release() if guest.part is not None:
                     cause = guest.part.cause
                     self._forget(guest, guest.part.emitted, cause.value if cause else "")
         self._work.set()
 
+    async def _increment(self, guest: Guest, rows: int) -> None:
+        """The naive handoff: the rows of the output so far go to MD through the pool."""
+        req, shape = guest.relay.req, self._runtime.config.shape
+        begin = len(guest.prompt.tokens) - 1
+        content = _kv(guest).part(begin, begin + rows).block_bytes(0, rows)
+        size = rows * shape.bytes_per_token + shape.fixed_bytes
+        try:
+            await self._senders[guest.relay.decode].send(
+                OutgoingTransfer(req, INCREMENT, (content,), size)
+            )
+        except TestbedError as error:
+            reason = str(getattr(error, "reason", type(error).__name__))
+            self._runtime.mailbox.send(guest.relay.decode, Failure(req, reason))
+        if guest.part is not None:
+            self._act(guest, guest.part.increment_done())
+
     def _forget(self, guest: Guest, tokens: int, cause: str) -> None:
         req = guest.relay.req
         self._runtime.events.emit(Kind.RELAY_END, req=req, tokens=tokens, cause=cause)
         del self._guests[req]
+        self._memory.leave(req)
+        self._admission.set()
         self._runtime.mailbox.send(self._router, Note(req, "relayed", tokens))
 
     async def _decode(self) -> None:
@@ -205,6 +274,23 @@ class RelayServer:
             if guest.part is not None and feed is not None:
                 batch.append((guest, guest.part, feed))
         return batch
+
+
+def _whole(tokens: int) -> Occupancy:
+    """No bound: without MD an answer is RLD's to its end."""
+    return Occupancy(most_tokens=tokens, least_tokens=tokens, hold_ns=1 << 62)
+
+
+def _senders(runtime: Runtime, serving: Serving) -> dict[str, KvSender]:
+    """To every MD where RLD hands KV over; else RLD sends none."""
+    if serving.handoff.mode is not HandoffMode.INCREMENTAL_KV:
+        return {}
+    config = runtime.config
+    return {
+        peer.name: KvSender(config, peer, runtime.clock, runtime.events)
+        for peer in config.peers
+        if peer.role is Role.DECODE
+    }
 
 
 def _kv(guest: Guest) -> Kv:

@@ -1,8 +1,10 @@
 """The router agent: keeps a picture of the cluster, decides, tells every instance its part.
 
-What it knows comes from what it sent and from notes: ``prefilled`` (P, value uncached
-tokens), ``transferred`` (P, value duration in ns), ``relayed`` (RLD gave the request
-up), ``released`` (MD did). Its picture of the caches is what it sent where.
+What it knows comes from what it sent and from notes: ``prefilled`` (P), ``transferred``
+(P, value duration in ns), ``relayed`` (RLD gave the request up), ``released`` (MD did),
+``matched`` (P and MD, value blocks that their caches hold of the prompt), ``unkept`` (the
+same, where there is no room for the others). Its picture of the caches is what it sent
+where, within each instance's budget, corrected by what they matched.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from testbed.contract.serving import Serving
 from testbed.errors import AgentError
 from testbed_agents.cache import PrefixIndex
 from testbed_agents.control.plane import Ask, Assign, Note, Prepare, Relay
-from testbed_agents.handoff.message import Failure
+from testbed_agents.handoff.message import Cancel, Failure
 from testbed_agents.router.decide import Decider, Route
 from testbed_agents.router.view import (
     ClusterView,
@@ -27,9 +29,6 @@ from testbed_agents.router.view import (
     RequestFacts,
 )
 from testbed_agents.runtime import Runtime, until_stopped
-
-_INDEX_BLOCKS = 1_000_000
-"""Blocks that the router remembers over all instances of a role."""
 
 
 @dataclass(slots=True)
@@ -50,6 +49,10 @@ class Under:
     route: Route
     uncached: int
     wire_bytes: int
+    keys: tuple[int, ...]
+    known: dict[str, int]
+    """Blocks of it that P and MD were believed to hold."""
+    prefilled: bool = False
 
 
 class RouterAgent:
@@ -66,7 +69,12 @@ class RouterAgent:
             for peer in config.peers
             if peer.role in (Role.PREFILL, Role.RELAY, Role.DECODE)
         }
-        self._index = {role: PrefixIndex(_INDEX_BLOCKS) for role in (Role.PREFILL, Role.DECODE)}
+        block_bytes = config.shape.block_tokens * config.shape.bytes_per_token
+        budgets = {
+            Role.PREFILL: serving.caches.prefill_bytes // block_bytes,
+            Role.DECODE: serving.caches.decode_bytes // block_bytes,
+        }
+        self._index = {role: PrefixIndex(blocks) for role, blocks in budgets.items() if blocks}
         self._under: dict[int, Under] = {}
         self._transfer_ns: dict[tuple[str, str], int] = {}
 
@@ -91,6 +99,8 @@ class RouterAgent:
                     self._route(message)
                 case Note():
                     self._note(sender, message)
+                case Cancel(req):
+                    self._cancel(req)
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -111,9 +121,12 @@ class RouterAgent:
         except AgentError as error:
             self._runtime.mailbox.send(ask.client, Failure(ask.req, f"not-routed: {error.cause}"))
             return
-        known_p = hits[Role.PREFILL].get(route.prefill, 0)
-        known_md = hits[Role.DECODE].get(route.decode or "", 0)
-        under = Under(route, facts.uncached_tokens(known_p), facts.wire_bytes(known_md))
+        known_p = hits.get(Role.PREFILL, {}).get(route.prefill, 0)
+        known_md = hits.get(Role.DECODE, {}).get(route.decode or "", 0)
+        under = Under(
+            route, facts.uncached_tokens(known_p), facts.wire_bytes(known_md), keys,
+            {route.prefill: known_p, route.decode or "": known_md},
+        )  # fmt: skip
         self._under[ask.req] = under
         self._runtime.events.emit(
             Kind.REQUEST_ROUTED, req=ask.req, pipeline=route.choice.pipeline.value,
@@ -121,13 +134,35 @@ class RouterAgent:
             reason=route.choice.reason, prefill_hit=known_p, decode_hit=known_md,
         )  # fmt: skip
         self._standing[route.prefill].queued_tokens += under.uncached
-        self._index[Role.PREFILL].record(route.prefill, keys)
+        self._record(route.prefill, keys)
         for name in (route.relay, route.decode):
             if name is not None:
                 self._standing[name].active.add(ask.req)
         if route.decode is not None:
-            self._index[Role.DECODE].record(route.decode, keys)
+            self._record(route.decode, keys)
         self._tell(ask, route)
+
+    def _record(self, name: str, keys: tuple[int, ...]) -> None:
+        index = self._index.get(self._standing[name].role)
+        if index is not None:
+            index.record(name, keys)
+
+    def _correct(self, name: str, under: Under, blocks: int, kept: bool) -> None:
+        """An instance holds less than was believed, or will not keep what it is sent."""
+        index = self._index.get(self._standing[name].role)
+        if index is None or (kept and blocks >= under.known.get(name, 0)):
+            return
+        index.shorten(name, under.keys, min(blocks, len(under.keys)))
+        if kept:
+            index.record(name, under.keys)
+
+    def _cancel(self, req: int) -> None:
+        """The client gave up: everybody who decodes for it returns what it holds."""
+        under = self._under.get(req)
+        if under is not None:
+            for name in (under.route.relay, under.route.decode):
+                if name is not None:
+                    self._runtime.mailbox.send(name, Cancel(req))
 
     def _tell(self, ask: Ask, route: Route) -> None:
         """MD first: its match must be with P when the prefill ends."""
@@ -149,12 +184,17 @@ class RouterAgent:
         match note.what:
             case "prefilled":
                 self._standing[under.route.prefill].queued_tokens -= under.uncached
+                under.prefilled = True
+            case "matched" | "unkept":
+                self._correct(sender, under, note.value, note.what == "matched")
             case "transferred":
                 self._transfer_ns[under.route.prefill, under.route.decode or ""] = note.value
                 under.wire_bytes = 0
             case "relayed" | "released":
                 self._standing[sender].active.discard(note.req)
-        if not any(note.req in standing.active for standing in self._standing.values()):
+        if under.prefilled and not any(
+            note.req in standing.active for standing in self._standing.values()
+        ):
             del self._under[note.req]
 
     def _view(self, hits: dict[Role, dict[str, int]]) -> ClusterView:

@@ -13,9 +13,10 @@ This room and ``control`` are the only ones that know sockets.
 from testbed_agents.transport.fault import Fault, FrameError, TransferError
 from testbed_agents.transport.receiver import KvReceiver
 from testbed_agents.transport.sender import KvSender
-from testbed_agents.transport.transfer import IncomingTransfer, OutgoingTransfer, Receipt
+from testbed_agents.transport.transfer import INCREMENT, IncomingTransfer, OutgoingTransfer, Receipt
 
 __all__ = [
+    "INCREMENT",
     "Fault",
     "FrameError",
     "IncomingTransfer",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+INCREMENT = 1
+"""Epoch of the transfer from RLD to MD that follows P's (handoff ``incremental-kv``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutgoingTransfer:
