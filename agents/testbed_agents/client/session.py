@@ -22,6 +22,8 @@ class Asked:
         peers = runtime.config.peers
         self._router = next(peer.name for peer in peers if peer.role is Role.ROUTER)
         self._relays = frozenset(peer.name for peer in peers if peer.role is Role.RELAY)
+        self._senders: dict[tuple[int, int], str] = {}
+        """Who speaks for an epoch of an answer."""
         self._parts: dict[int, ClientPart] = {}
         self._ended: dict[int, asyncio.Event] = {}
 
@@ -88,10 +90,12 @@ class Asked:
         return self._parts[req]
 
     def _emission(self, part: ClientPart, message: Emission, sender: str) -> None:
-        for one in part.accept(message):
+        self._senders[part.req, message.epoch] = sender
+        for one in part.accept(message):  # perhaps of another epoch, which waited for this
             self._runtime.events.emit(
-                Kind.TOKEN, 0, req=part.req, pos=one.position, token=one.token, source=sender
-            )
+                Kind.TOKEN, 0, req=part.req, pos=one.position, token=one.token,
+                source=self._senders[part.req, one.epoch],
+            )  # fmt: skip
         if part.outcome == "done" and not self._ended[part.req].is_set():
             self._runtime.events.emit(Kind.REQUEST_DONE, 0, req=part.req, tokens=list(part.tokens))
             self._ended[part.req].set()
