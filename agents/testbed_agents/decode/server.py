@@ -19,8 +19,7 @@ from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
-from testbed.errors import AgentError, ProtocolError
-from testbed_agents.batching import KvMemory
+from testbed.errors import AgentError
 from testbed_agents.cache import Match, RadixCache, Refusal, Reservation
 from testbed_agents.control.plane import Matched, Note, Prepare
 from testbed_agents.handoff.action import Actions, Feed, Publish, Release, Send
@@ -41,6 +40,8 @@ from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.runtime import Runtime, until_stopped
+from testbed_agents.serving.announced import Announced, refusal
+from testbed_agents.serving.device import DeviceMemory, sequence_bytes
 from testbed_agents.serving.prompt import Prompt, read_prompt
 from testbed_agents.serving.record import close_cache, emit_matched, emit_published, emit_reserved
 from testbed_agents.serving.rows import Piece, join, load_documents, pieces
@@ -85,13 +86,12 @@ class DecodeServer:
         load_documents(self._cache, self._model, self._prompts, shape, serving.documents)
         runtime.progress()
         self._choices: dict[str, HandoffChoice] = {}
-        self._memory = KvMemory(config.hardware.kv_memory_bytes)
-        self._admission = asyncio.Event()
+        self._memory = DeviceMemory(runtime, self._complete)
         self._answers: dict[int, Answer] = {}
         self._orphans: dict[int, Answer] = {}
         """Refused here, all given back, while RLD may still end the answer alone."""
         self._early: dict[int, list[tuple[Message, str]]] = {}
-        self._prepared: dict[int, asyncio.Event] = {}
+        self._announced = Announced(config.pool.transfer_timeout_ns)
         self._work = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
         self._receiver = KvReceiver(config, runtime.clock, runtime.events)
@@ -107,7 +107,7 @@ class DecodeServer:
                 self._runtime.stop,
                 self._listen(),
                 self._receiver.serve(self._arrived),
-                self._admit(),
+                self._memory.serve(),
                 self._decode(),
             )
         finally:
@@ -127,7 +127,7 @@ class DecodeServer:
                     answer = self._answers.get(message.req) or self._orphans.get(message.req)
                     if answer is not None:
                         self._hear(answer, message, sender)
-                    elif message.req not in self._prepared:
+                    elif message.req not in self._announced:
                         self._early.setdefault(message.req, []).append((message, sender))
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
@@ -151,7 +151,7 @@ class DecodeServer:
         )  # fmt: skip
         answer = Answer(prepare, prompt, match, part, room)
         self._answers[prepare.req] = answer
-        self._prepared.setdefault(prepare.req, asyncio.Event()).set()
+        self._announced.add(prepare.req)
         fits = self._memory.fits(self._size(answer))
         wanted = match.blocks if fits else prompt.blocks  # P sends what is behind it: nothing
         self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, wanted))
@@ -183,66 +183,45 @@ class DecodeServer:
 
     async def _arrived(self, transfer: IncomingTransfer) -> None:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
-        prepared = self._prepared.setdefault(transfer.request, asyncio.Event())
-        try:
-            async with asyncio.timeout(self._runtime.config.pool.transfer_timeout_ns / 1e9):
-                await prepared.wait()
-        except TimeoutError as error:
-            raise _refusal(transfer, "not announced in time") from error
+        await self._announced.wait(transfer)
         answer = self._answers.get(transfer.request)
         if answer is not None and transfer.epoch == INCREMENT:
             await self._extend(answer, transfer)
             return
         if answer is None or answer.received is not None:
-            raise _refusal(transfer, "the request has ended, or its KV is here")
+            raise refusal(transfer, "the request has ended, or its KV is here")
         missing = answer.prompt.blocks - answer.match.blocks
         if len(transfer.blocks) != missing:
             cause = f"{len(transfer.blocks)} blocks, missing are {missing}"
             self._act(answer, answer.part.kv_refused("kv-refused"))
-            raise _refusal(transfer, cause)
+            raise refusal(transfer, cause)
         self._submit(answer, self._model.restore(transfer.blocks))
 
     async def _extend(self, answer: Answer, transfer: IncomingTransfer) -> None:
         """RLD's rows for its output tokens: no need to compute them here."""
         rows = self._model.restore(transfer.blocks)
         if not answer.part.awaits_increment or answer.kv is None or rows.length != answer.part.end:
-            raise _refusal(transfer, f"{rows.length} rows of RLD are not what is missing")
+            raise refusal(transfer, f"{rows.length} rows of RLD are not what is missing")
         await self._runtime.clock.spend(copy_ns(self._runtime.config.hardware, transfer.wire_bytes))
         if answer.part.awaits_increment:
             answer.kv = answer.kv.join(rows)
             self._act(answer, answer.part.increment_arrived(rows.length))
 
     def _size(self, answer: Answer) -> int:
-        """Device memory of a whole sequence, its output included; shared blocks count in full."""
-        shape = self._runtime.config.shape
-        tokens = answer.prompt.input_tokens + answer.prepare.output_tokens
-        return shape.fixed_bytes + tokens * shape.bytes_per_token
+        return sequence_bytes(
+            self._runtime.config.shape, answer.prompt.input_tokens, answer.prepare.output_tokens
+        )
 
     def _submit(self, answer: Answer, received: Kv) -> None:
         """All of the prompt's KV is on this host; it waits for room in device memory."""
         answer.received = received
-        self._memory.submit(answer.prepare.req, self._size(answer))
-        self._admission.set()
+        shape, blocks = self._runtime.config.shape, answer.prompt.blocks - answer.match.blocks
+        copied = sequence_bytes(shape, blocks * shape.block_tokens, 0) if blocks else 0
+        self._memory.submit(answer.prepare.req, self._size(answer), copied)
 
-    async def _admit(self) -> None:
-        """Into device memory in order of arrival: one copy at a time, of what came from P."""
-        config = self._runtime.config
-        block_bytes = config.shape.block_tokens * config.shape.bytes_per_token
-        while True:
-            req = self._memory.admit()
-            if req is None:
-                self._admission.clear()
-                await self._admission.wait()
-                continue
-            answer = self._answers[req]
-            missing = answer.prompt.blocks - answer.match.blocks
-            if missing:
-                size = missing * block_bytes + config.shape.fixed_bytes
-                await self._runtime.clock.spend(copy_ns(config.hardware, size))
-            self._complete(answer)
-
-    def _complete(self, answer: Answer) -> None:
-        """All of the prompt's KV can be used."""
+    def _complete(self, req: int) -> None:
+        """All of the prompt's KV is on the device."""
+        answer = self._answers[req]
         if answer.received is None:
             raise AgentError("decode", f"request {answer.prepare.req}", "its KV is not here")
         answer.parts = (*answer.match.values, *pieces(answer.received, self._block))
@@ -307,7 +286,6 @@ class DecodeServer:
         answer.received = None
         answer.kv = None
         self._memory.leave(answer.prepare.req)
-        self._admission.set()
 
     async def _decode(self) -> None:
         hardware = self._runtime.config.hardware
@@ -350,7 +328,3 @@ def _kv(answer: Answer) -> Kv:
     if answer.kv is None:
         raise AgentError("decode", f"request {answer.prepare.req}", "its KV is not here")
     return answer.kv
-
-
-def _refusal(transfer: IncomingTransfer, cause: str) -> ProtocolError:
-    return ProtocolError("apply KV", f"request {transfer.request}", cause)

@@ -21,7 +21,7 @@ from testbed_agents.hardware import prefill_ns
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.prefill.server import PrefillServer
 from testbed_agents.runtime import Runtime, until_stopped
-from testbed_agents.transport import KvSender, OutgoingTransfer
+from testbed_agents.transport import KvSender, OutgoingTransfer, opened
 
 
 class PrefillAgent:
@@ -48,15 +48,8 @@ class PrefillAgent:
     async def run(self) -> None:
         """Serves until the lab says stop."""
         await self._runtime.barrier()
-        async with asyncio.TaskGroup() as transfers:
-            try:
-                async with asyncio.TaskGroup() as opening:
-                    for sender in self._senders.values():
-                        opening.create_task(sender.open())
-                await until_stopped(self._runtime.stop, self._listen(), self._compute(transfers))
-            finally:
-                for sender in self._senders.values():
-                    await sender.close()
+        async with asyncio.TaskGroup() as transfers, opened(self._senders.values()):
+            await until_stopped(self._runtime.stop, self._listen(), self._compute(transfers))
 
     async def _listen(self) -> None:
         while True:

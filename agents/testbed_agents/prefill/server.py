@@ -26,7 +26,7 @@ from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.prompt import Prompt, read_prompt
 from testbed_agents.serving.record import close_cache, emit_matched, emit_published
 from testbed_agents.serving.rows import Piece, block_bytes, join, load_documents, pieces
-from testbed_agents.transport import KvSender, OutgoingTransfer
+from testbed_agents.transport import KvSender, OutgoingTransfer, opened
 
 
 @dataclass(slots=True)
@@ -73,15 +73,8 @@ class PrefillServer:
     async def run(self) -> None:
         """Serves until the lab says stop."""
         await self._runtime.barrier()
-        async with asyncio.TaskGroup() as transfers:
-            try:
-                async with asyncio.TaskGroup() as opening:
-                    for sender in self._senders.values():
-                        opening.create_task(sender.open())
-                await until_stopped(self._runtime.stop, self._listen(), self._compute(transfers))
-            finally:
-                for sender in self._senders.values():
-                    await sender.close()
+        async with asyncio.TaskGroup() as transfers, opened(self._senders.values()):
+            await until_stopped(self._runtime.stop, self._listen(), self._compute(transfers))
         under_way = len(self._works)
         for work in self._works.values():  # still in the queue: the others have ended by now
             work.match.release()
@@ -136,7 +129,7 @@ class PrefillServer:
             for req in self._schedule.complete():
                 work = self._works[req]
                 self._finish(work)
-                self._dispatch(work, transfers)
+                transfers.create_task(self._serve(work))
 
     def _start(self, work: Work) -> None:
         if work.started:
@@ -163,9 +156,6 @@ class PrefillServer:
             self._note(work, "unkept", work.match.blocks)
         self._runtime.events.emit(Kind.PREFILL_END, req=work.assign.req)
         self._note(work, "prefilled", 0)
-
-    def _dispatch(self, work: Work, transfers: asyncio.TaskGroup) -> None:
-        transfers.create_task(self._serve(work))
 
     async def _serve(self, work: Work) -> None:
         """Both paths at once; the lock on the cached blocks is held until both have ended."""

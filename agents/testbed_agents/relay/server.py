@@ -15,8 +15,7 @@ from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode, Occupancy
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
-from testbed.errors import AgentError, ProtocolError, TestbedError
-from testbed_agents.batching import KvMemory
+from testbed.errors import AgentError, TestbedError
 from testbed_agents.control.plane import Note, Relay
 from testbed_agents.handoff.action import Actions, Feed, Release, Send, SendIncrement
 from testbed_agents.handoff.message import (
@@ -30,11 +29,13 @@ from testbed_agents.handoff.message import (
     Takeover,
 )
 from testbed_agents.handoff.relay import RelayPart
-from testbed_agents.hardware import copy_ns, decode_ns
+from testbed_agents.hardware import decode_ns
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.runtime import Runtime, until_stopped
+from testbed_agents.serving.announced import Announced, refusal
+from testbed_agents.serving.device import DeviceMemory, sequence_bytes
 from testbed_agents.serving.prompt import Prompt, read_prompt
 from testbed_agents.transport import (
     INCREMENT,
@@ -42,6 +43,7 @@ from testbed_agents.transport import (
     KvReceiver,
     KvSender,
     OutgoingTransfer,
+    opened,
 )
 
 
@@ -67,10 +69,9 @@ class RelayServer:
         self._model = load_model(config.model)
         self._model.watch(runtime.layer_progress())
         self._prompts = load_prompts(config.model, config.seed)
-        self._memory = KvMemory(config.hardware.kv_memory_bytes)
-        self._admission = asyncio.Event()
+        self._memory = DeviceMemory(runtime, self._begin)
         self._guests: dict[int, Guest] = {}
-        self._known: dict[int, asyncio.Event] = {}
+        self._announced = Announced(config.pool.transfer_timeout_ns)
         self._work = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
         self._receiver = KvReceiver(config, runtime.clock, runtime.events)
@@ -84,21 +85,16 @@ class RelayServer:
                 self._runtime.mailbox.connect(peer.name)
         self._receiver.bind()
         await self._runtime.barrier()
-        async with asyncio.TaskGroup() as self._increments:
+        async with asyncio.TaskGroup() as self._increments, opened(self._senders.values()):
             try:
-                async with asyncio.TaskGroup() as opening:
-                    for sender in self._senders.values():
-                        opening.create_task(sender.open())
                 await until_stopped(
                     self._runtime.stop,
                     self._listen(),
                     self._receiver.serve(self._arrived),
-                    self._admit(),
+                    self._memory.serve(),
                     self._decode(),
                 )
             finally:
-                for sender in self._senders.values():
-                    await sender.close()
                 await self._receiver.close()
 
     @property
@@ -123,7 +119,7 @@ class RelayServer:
         shape = self._runtime.config.shape
         prompt = read_prompt(self._prompts, shape, relay.req, relay.segments, relay.lengths)
         self._guests[relay.req] = Guest(relay, prompt)
-        self._known.setdefault(relay.req, asyncio.Event()).set()
+        self._announced.add(relay.req)
         if not self._memory.fits(self._size(self._guests[relay.req])):
             self._give_up(self._guests[relay.req], "kv-memory-too-small")
 
@@ -156,48 +152,28 @@ class RelayServer:
 
     async def _arrived(self, transfer: IncomingTransfer) -> None:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
-        known = self._known.setdefault(transfer.request, asyncio.Event())
-        try:
-            async with asyncio.timeout(self._runtime.config.pool.transfer_timeout_ns / 1e9):
-                await known.wait()
-        except TimeoutError as error:
-            raise _refusal(transfer, "not announced in time") from error
+        await self._announced.wait(transfer)
         guest = self._guests.get(transfer.request)
         if guest is None or guest.kv is not None:
-            raise _refusal(transfer, "the request has ended, or its KV is here")
+            raise refusal(transfer, "the request has ended, or its KV is here")
         if len(transfer.blocks) != guest.prompt.blocks:
-            raise _refusal(
+            raise refusal(
                 transfer, f"{len(transfer.blocks)} blocks, the prompt has {guest.prompt.blocks}"
             )
         rows = self._model.restore(transfer.blocks)
         guest.kv = rows.prefix(rows.length - 1)  # the last token is fed again
-        self._memory.submit(transfer.request, self._size(guest))
-        self._admission.set()
+        shape = self._runtime.config.shape
+        copied = sequence_bytes(shape, guest.prompt.input_tokens, 0)
+        self._memory.submit(transfer.request, self._size(guest), copied)
 
     def _size(self, guest: Guest) -> int:
-        """Device memory of a whole sequence, its output included."""
-        shape = self._runtime.config.shape
-        tokens = guest.prompt.input_tokens + guest.relay.output_tokens
-        return shape.fixed_bytes + tokens * shape.bytes_per_token
+        return sequence_bytes(
+            self._runtime.config.shape, guest.prompt.input_tokens, guest.relay.output_tokens
+        )
 
-    async def _admit(self) -> None:
-        """Into device memory in order of arrival, one copy at a time."""
-        config = self._runtime.config
-        while True:
-            req = self._memory.admit()
-            if req is None:
-                self._admission.clear()
-                await self._admission.wait()
-                continue
-            guest = self._guests[req]
-            size = config.shape.fixed_bytes + (
-                guest.prompt.input_tokens * config.shape.bytes_per_token
-            )
-            await self._runtime.clock.spend(copy_ns(config.hardware, size))
-            if self._guests.get(req) is guest:
-                self._begin(guest)
-
-    def _begin(self, guest: Guest) -> None:
+    def _begin(self, req: int) -> None:
+        """Its KV is on the device: the first eager token comes with the next step."""
+        guest = self._guests[req]
         occupancy = self._serving.handoff.occupancy
         guest.part = RelayPart(
             guest.relay.req, guest.prompt.tokens[-1], guest.relay.output_tokens,
@@ -244,7 +220,6 @@ class RelayServer:
         self._runtime.events.emit(Kind.RELAY_END, req=req, tokens=tokens, cause=cause)
         del self._guests[req]
         self._memory.leave(req)
-        self._admission.set()
         self._runtime.mailbox.send(self._router, Note(req, "relayed", tokens))
 
     async def _decode(self) -> None:
@@ -297,10 +272,6 @@ def _kv(guest: Guest) -> Kv:
     if guest.kv is None:
         raise AgentError("decode", f"request {guest.relay.req}", "its KV is not here")
     return guest.kv
-
-
-def _refusal(transfer: IncomingTransfer, cause: str) -> ProtocolError:
-    return ProtocolError("apply KV", f"request {transfer.request}", cause)
 
 
 async def relay_main(runtime: Runtime) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 
 from testbed.contract.agent import AgentConfig, Peer
 from testbed.contract.event import EventLog, Kind
@@ -177,3 +179,16 @@ class KvSender:
             del self._repairs[connection]
             self._gate.restore(connection)
             return
+
+
+@asynccontextmanager
+async def opened(senders: Collection[KvSender]) -> AsyncIterator[None]:
+    """All pools open inside, closed behind; raises AgentError when one cannot be opened."""
+    try:
+        async with asyncio.TaskGroup() as opening:
+            for sender in senders:
+                opening.create_task(sender.open())
+        yield
+    finally:
+        for sender in senders:
+            await sender.close()
