@@ -29,6 +29,7 @@ class Serving(Record):
         stop: tokens that end an answer early.
         documents: (segment, emulated tokens) that P and MD hold from the start.
         site_of: (agent, site) of every agent.
+        most_sequences: (agent, sequences of a full batch) of every RLD and MD.
         leg_payload_bps: ("site-site", payload bit/s of all legs together) of every path P to MD.
     """
 
@@ -42,4 +43,5 @@ class Serving(Record):
     stop: tuple[int, ...] = ()
     documents: tuple[tuple[int, int], ...] = ()
     site_of: tuple[tuple[str, str], ...] = ()
+    most_sequences: tuple[tuple[str, int], ...] = ()
     leg_payload_bps: tuple[tuple[str, int], ...] = ()

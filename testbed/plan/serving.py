@@ -28,6 +28,11 @@ def serving_of(
         _round_trip_ns(scenario),
         _documents(scenario, requests),
         tuple((member.name, member.site) for member in members),
+        tuple(
+            (member.name, scenario.hardware_of(member.role).max_batch)
+            for member in members
+            if member.role in (Role.RELAY, Role.DECODE)
+        ),
         paths,
     )
 

@@ -123,6 +123,7 @@ class ServingChoice(Record):
         rtt_ns: int,
         documents: tuple[tuple[int, int], ...],
         site_of: tuple[tuple[str, str], ...],
+        most_sequences: tuple[tuple[str, int], ...],
         leg_payload_bps: tuple[tuple[str, int], ...],
     ) -> Serving:
         """The same as agents see it."""
@@ -154,6 +155,7 @@ class ServingChoice(Record):
             rtt_ns=rtt_ns,
             documents=documents,
             site_of=site_of,
+            most_sequences=most_sequences,
             leg_payload_bps=leg_payload_bps,
         )
 

@@ -266,3 +266,10 @@ def test_a_serving_plane_and_its_agents_come_together(
 ) -> None:
     with pytest.raises(PlanError, match=rf"topology\.parameters\.{parameter}"):
         plan(load_scenario("hello", settings))
+
+
+def test_the_router_knows_the_batch_of_each_instances_own_hardware() -> None:
+    settings = ("serving.hardware.decode=chip-a", "serving.hardware.relay=h100-rld")
+    serving = plan(load_scenario("pdd-hello", settings)).agents[0].serving
+    assert serving is not None
+    assert dict(serving.most_sequences) == {"r1": 64, "md1": 25, "md2": 25}

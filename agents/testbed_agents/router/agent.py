@@ -38,6 +38,7 @@ class Standing:
     role: Role
     site: str
     most: int
+    """Sequences of a full batch; 0 for P, which has no such limit."""
     queued_tokens: int = 0
     active: set[int] = field(default_factory=set)
 
@@ -63,9 +64,9 @@ class RouterAgent:
         self._serving = serving
         config = runtime.config
         self._decider = Decider(serving.router)
-        sites = dict(serving.site_of)
+        sites, most = dict(serving.site_of), dict(serving.most_sequences)
         self._standing = {
-            peer.name: Standing(peer.role, sites[peer.name], config.hardware.max_batch)
+            peer.name: Standing(peer.role, sites[peer.name], most.get(peer.name, 0))
             for peer in config.peers
             if peer.role in (Role.PREFILL, Role.RELAY, Role.DECODE)
         }
@@ -202,7 +203,7 @@ class RouterAgent:
             return tuple(
                 InstanceView(
                     name, role, one.site, one.queued_tokens, len(one.active),
-                    hits.get(role, {}).get(name, 0), one.most if role is not Role.PREFILL else 0,
+                    hits.get(role, {}).get(name, 0), one.most,
                 )
                 for name, one in self._standing.items()
                 if one.role is role
