@@ -12,6 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 DATA = ("topologies", "tc_profiles", "profiles", "scenarios")
+SUFFIXES = (".yaml", ".jsonl", ".py")
 
 
 class DataFolders(BuildHookInterface):
@@ -22,6 +23,6 @@ class DataFolders(BuildHookInterface):
             return
         for name in DATA:
             folder = Path(self.root) / name
-            for path in sorted(p for p in folder.rglob("*") if p.suffix in (".yaml", ".py")):
+            for path in sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES):
                 inside = path.relative_to(self.root).as_posix()
                 build_data["force_include"][str(path)] = f"testbed/data/{inside}"

@@ -19,6 +19,7 @@ from testbed.lab.tc import Wire
 from testbed.plan import roster
 from testbed.plan.network import build_network
 from testbed.scenario.alone import topology_alone
+from testbed.scenario.data import DataKind, names
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -114,20 +115,15 @@ class PlannedTopo(Topo):  # type: ignore[misc]
             veth((link.wire, link.b.wire_device), (link.b.node, link.b.interface))
 
 
-class TwoDc(PlannedTopo):
-    """Two sites and a WAN of several legs."""
+def named(name: str) -> type[PlannedTopo]:
+    """The topology file ``name`` as a class that Mininet can build."""
 
-    def build(self, **parameters: int) -> None:
-        """See ``PlannedTopo.build``."""
-        super().build("two-dc", **parameters)
+    class Named(PlannedTopo):
+        def build(self, **parameters: int) -> None:
+            """See ``PlannedTopo.build``."""
+            super().build(name, **parameters)
 
-
-class OneRack(PlannedTopo):
-    """Everything behind one top-of-rack."""
-
-    def build(self, **parameters: int) -> None:
-        """See ``PlannedTopo.build``."""
-        super().build("one-rack", **parameters)
+    return Named
 
 
-topos = {"two-dc": TwoDc, "one-rack": OneRack}
+topos = {name: named(name) for name in names(DataKind.TOPOLOGIES)}

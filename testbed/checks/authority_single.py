@@ -6,6 +6,10 @@
     P-RLD      RLD ───────────────────────▶
     P-RLD-MD   RLD ─────┬ handoff.end(k) ─▶   RLD has 0..k-1, MD has k and beyond;
                         MD ───────────────▶   k may be 0, or never come
+
+With ``first_token: prefill`` position 0 comes from P, before all of these. Where RLD died,
+or another attempt was made, the instant of the change is not compared: what the client had
+by then decides it.
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
 from testbed.checks.history import Story
 from testbed.checks.plane import Handoff, RelayEnd, Routed
+from testbed.contract.attempt import attempt_id
 from testbed.contract.event import Kind
+from testbed.contract.serving import FirstToken
 
 NO_PLANE = "no serving plane"
 CANCELLED = "cancelled"
@@ -34,6 +40,7 @@ class AuthoritySingle:
         if case.plan.agents[0].serving is None:
             return found(self.name, self.claim, NO_PLANE, [])
         plane = case.history.plane
+        prefilled = case.plan.agents[0].serving.first_token is FirstToken.PREFILL
         routes = plane.route_of()
         ends: defaultdict[int, list[RelayEnd]] = defaultdict(list)
         for end in plane.relay_ends:
@@ -46,26 +53,54 @@ class AuthoritySingle:
         for req, story in sorted(case.history.stories.items()):
             if not story.sources:
                 continue
+            if max(story.attempts) > 0:
+                broken.extend(
+                    f"request {req} {fault}" for fault in _attempts(req, story, routes, prefilled)
+                )
+                continue
             route = routes.get(req)
             if route is None:
                 broken.append(
                     f"request {req} was answered by {story.sources[0][1]} without a route"
                 )
                 continue
-            faults = _sources(story, route)
-            if story.done and not faults:
+            faults = _sources(story.sources, route, prefilled)
+            if story.done and not faults and route.relay not in case.history.lost:
                 faults = [*_handoff(story, route, handoffs[req]), *_relay(story, route, ends[req])]
             broken.extend(f"request {req} {fault}" for fault in faults)
-            handed += len(story.sources) > 1
-            alone += len(story.sources) == 1
+            decoders = {source for _, source in story.sources} - {route.prefill}
+            handed += len(decoders) > 1
+            alone += len(decoders) < 2
         evidence = f"{alone:,} streams from one instance, {handed:,} from RLD and then MD"
         return found(self.name, self.claim, evidence, broken)
 
 
-def _sources(story: Story, route: Routed) -> list[str]:
-    """Who streamed, against who was to."""
-    names = [source for _, source in story.sources]
+def _attempts(req: int, story: Story, routes: dict[int, Routed], prefilled: bool) -> list[str]:
+    """Attempts in their order, each by its own route; later ones show only what was missing."""
+    if story.attempts != sorted(story.attempts):
+        return [f"was answered by attempts {story.attempts}, not one after the other"]
+    faults: list[str] = []
+    for number in sorted(set(story.attempts)):
+        route = routes.get(attempt_id(req, number))
+        own = [
+            source
+            for source, attempt in zip(story.sources, story.attempts, strict=True)
+            if attempt == number
+        ]
+        if route is None:
+            faults.append(f"was answered by {own[0][1]} without a route")
+        else:
+            faults.extend(_sources(own, route, prefilled))
+    return faults
+
+
+def _sources(sources: list[tuple[int, str]], route: Routed, prefilled: bool) -> list[str]:
+    """Who streamed, against who was to; P at most position 0."""
+    names = [source for _, source in sources]
     allowed = [[name] for name in (route.relay, route.decode) if name]
+    if prefilled and sources[0] == (0, route.prefill) and all(at == 1 for at, _ in sources[1:2]):
+        del names[0]
+        allowed.append([])
     if route.relay and route.decode:
         allowed.append([route.relay, route.decode])
     if names in allowed:

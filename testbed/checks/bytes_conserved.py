@@ -48,7 +48,7 @@ class BytesConserved:
 
 def _planned(case: Case, step: Step) -> int:
     """What a transfer has to carry: by the workload, or by what its receiver's cache lacked."""
-    request = case.requests.get(step.req)
+    request = case.asked_by(step.req)
     if request is None:
         return 0
     if case.plan.agents[0].serving is None:

@@ -7,7 +7,7 @@ Per instance, at every event::
 
 Room that was reserved is filled or given back: at the end nobody holds a lock or a
 reservation. A prompt is matched before it is published, and published no earlier than its
-KV exists: at P when its prefill ends, at MD when its transfer is verified.
+KV exists: at P when its prefill ends, at RLD and MD when its transfer is verified.
 """
 
 from __future__ import annotations
@@ -155,6 +155,8 @@ class CacheConserved:
 def _budget(serving: Serving, role: Role | None) -> int | None:
     if role is Role.PREFILL:
         return serving.caches.prefill_bytes
+    if role is Role.RELAY:
+        return serving.caches.relay_bytes or None
     return serving.caches.decode_bytes if role is Role.DECODE else None
 
 

@@ -14,6 +14,7 @@ from testbed.checks.history import History, read_history
 from testbed.checks.line import lines
 from testbed.checks.metrics_file import MetricsFile, read_metrics
 from testbed.contract.agent import Request, Window
+from testbed.contract.attempt import request_of
 from testbed.contract.plan import Plan
 from testbed.errors import AnalysisError
 
@@ -49,6 +50,10 @@ class Case:
     def window(self) -> Window:
         """Phases of the run; the same for all of its agents."""
         return self.plan.agents[0].window
+
+    def asked_by(self, job: int) -> Request | None:
+        """The request that a job serves; None where the workload has none."""
+        return self.requests.get(request_of(job))
 
     @property
     def closed_loop(self) -> bool:

@@ -3,7 +3,8 @@
 Tokens are kept in arrays and the rest in slotted tuples, so that 5,000 requests with
 twenty events each take about a second and some tens of MiB. Kinds that no check
 reads (``tcp.info``) are counted for completeness and dropped; those of the serving
-plane lie in ``plane``.
+plane lie in ``plane``. ``req`` is the job of an attempt (``testbed.contract.attempt``)
+everywhere but in ``stories``, which the client tells by request.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from testbed.checks.line import Line, lines
+from testbed.checks.line import Line, job_of, lines
 from testbed.checks.plane import PLANE_KINDS, Plane
 from testbed.contract.event import Kind
 from testbed.errors import AnalysisError
@@ -32,7 +33,9 @@ class Story:
     positions: array[int] = field(default_factory=lambda: array("q"))
     tokens: array[int] = field(default_factory=lambda: array("q"))
     sources: list[tuple[int, str]] = field(default_factory=list)
-    """(position, instance) wherever tokens begin to come from another instance."""
+    """(position, instance) wherever tokens begin to come from another instance or attempt."""
+    attempts: list[int] = field(default_factory=list)
+    """The attempt that each of ``sources`` belongs to."""
     done: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     failed: list[tuple[int, str]] = field(default_factory=list)
 
@@ -117,6 +120,9 @@ class History:
     decode_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Per request: start and end of its decode; NONE where one is missing."""
     plane: Plane = field(default_factory=Plane)
+    lost: set[str] = field(default_factory=set)
+    """Agents that the router lost: what they held or had under way ended with them. That an
+    agent died is the matter of ``agents-stopped``."""
 
     def of(self, *kinds: Kind) -> Iterator[Step]:
         """Yield the steps of these kinds, in order."""
@@ -149,7 +155,15 @@ _STEPS = frozenset(
 _WITH_REASON = frozenset({Kind.POOL_REFUSED, Kind.TRANSFER_FAILED, Kind.KV_REFUSED})
 _WITHOUT_PEER = frozenset({Kind.KV_VERIFIED, Kind.KV_REFUSED})
 _MOMENTS = frozenset({Kind.BARRIER, Kind.AGENT_READY, Kind.AGENT_STOP})
-_UNREAD = frozenset({Kind.TCP_INFO, Kind.PREFILL_QUEUED})
+_UNREAD = frozenset(
+    {
+        Kind.INSTANCE_LOST,
+        Kind.TCP_INFO,
+        Kind.PREFILL_QUEUED,
+        Kind.SEQUENCE_ADMITTED,
+        Kind.SEQUENCE_PREEMPTED,
+    }
+)
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -211,12 +225,14 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
         status = line.integer("status") if kind is Kind.AGENT_STOP else NONE
         history.moments.append(Moment(t, node, seq, kind, status))
     elif kind is Kind.PREFILL_START or kind is Kind.PREFILL_END:
-        _span(history.prefill_ns, line.integer("req"), t, kind is Kind.PREFILL_START)
+        _span(history.prefill_ns, job_of(line), t, kind is Kind.PREFILL_START)
     elif kind is Kind.DECODE_START or kind is Kind.DECODE_END:
-        _span(history.decode_ns, line.integer("req"), t, kind is Kind.DECODE_START)
+        _span(history.decode_ns, job_of(line), t, kind is Kind.DECODE_START)
+    elif kind is Kind.INSTANCE_LOST:
+        history.lost.add(line.text("peer"))
     elif kind is Kind.CACHE_MATCHED:
         matched = line.integer("blocks"), line.integer("of")
-        history.matched[node, line.integer("req")] = matched
+        history.matched[node, job_of(line)] = matched
     elif kind not in _UNREAD and kind not in PLANE_KINDS:
         _tell(history.stories.setdefault(line.integer("req"), Story()), line, t, kind)
 
@@ -227,7 +243,7 @@ def _step(line: Line, t: int, node: str, seq: int, kind: Kind) -> Step:
         node=node,
         seq=seq,
         kind=kind,
-        req=line.integer("req"),
+        req=job_of(line),
         size=line.integer("size"),
         peer="" if kind in _WITHOUT_PEER else line.text("peer"),
         conn=line.integer_or("conn", NONE),
@@ -263,8 +279,10 @@ def _tell(story: Story, line: Line, t: int, kind: Kind) -> None:
         story.sent_ns.append(t)
     elif kind is Kind.TOKEN:
         position, source = line.integer("pos"), line.text_or_none("source") or ""
-        if not story.sources or story.sources[-1][1] != source:
+        attempt = line.integer_or("attempt", 0)
+        if not story.sources or (story.sources[-1][1], story.attempts[-1]) != (source, attempt):
             story.sources.append((position, source))
+            story.attempts.append(attempt)
         story.token_ns.append(t)
         story.positions.append(position)
         story.tokens.append(line.integer("token"))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from testbed.contract.attempt import attempt_id
 from testbed.errors import AnalysisError
 
 
@@ -92,3 +93,8 @@ def lines(path: Path) -> Iterator[Line]:
             if not isinstance(fields, dict):
                 raise Line(path, number, {}).fault("not a JSON object")
             yield Line(path, number, fields)
+
+
+def job_of(line: Line) -> int:
+    """The job that an event belongs to: its request's attempt."""
+    return attempt_id(line.integer("req"), line.integer_or("attempt", 0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
-from testbed.checks.line import Line
+from testbed.checks.line import Line, job_of
 from testbed.contract.event import Kind
 
 
@@ -134,7 +134,7 @@ class Plane:
             counts = [line.integer(key) for key in ("size", "blocks", "locks", "reservations")]
             self.closed.append(CacheClosed(t, node, seq, *counts))
             return
-        req = line.integer("req")
+        req = job_of(line)
         if kind is Kind.REQUEST_ROUTED:
             names = [line.text(key) for key in ("pipeline", "prefill", "decode", "relay")]
             self.routed.append(Routed(t, node, seq, req, *names))

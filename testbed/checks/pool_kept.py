@@ -15,7 +15,7 @@ class PoolBounded:
 
     def examine(self, case: Case) -> Finding:
         """Replay the pools; also look at the counts that the agents wrote."""
-        sizes = {agent.node: agent.pool for agent in case.plan.agents}
+        sizes, lost = {agent.node: agent.pool for agent in case.plan.agents}, case.history.lost
         broken: list[str] = []
         peaks: list[str] = []
         for (sender, receiver), pool in sorted(replay_pools(case.history).items()):
@@ -31,7 +31,9 @@ class PoolBounded:
                 broken.append(f"{name}: {pool.peak_waiting} waited, the bound is {bound.queue}")
             broken.extend(f"{name}: {fault}" for fault in pool.faults)
             broken.extend(
-                f"{name}: {req} still holds a connection" for req in pool.holders.values()
+                f"{name}: {req} still holds a connection"
+                for req in pool.holders.values()
+                if sender not in lost
             )
         for step in case.history.steps:
             bound = sizes.get(step.node)

@@ -1,7 +1,10 @@
 """Did every request go the way the router sent it, with exactly the blocks it needed?
 
-P prefills and sends. RLD gets all blocks of the prompt, MD those that its cache lacked;
-an instance answers only once that KV is verified. In ``incremental-kv`` RLD then sends MD
+A request is routed once an attempt; each attempt keeps to its own route.
+
+P prefills and sends. RLD gets all blocks of the prompt, MD those that its cache lacked, and
+so does RLD where it has a cache; an instance answers only once that KV is verified, P (with
+``first_token: prefill``) once it is computed. In ``incremental-kv`` RLD then sends MD
 the rows of the tokens that it emitted.
 """
 
@@ -14,6 +17,7 @@ from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
 from testbed.checks.history import Step
 from testbed.checks.plane import Routed
+from testbed.contract.attempt import attempt_id, request_of
 from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode
 from testbed.contract.role import Role
@@ -43,9 +47,17 @@ class RouteKept:
         for one in plane.routed:
             broken.extend(f"request {one.req} {fault}" for fault in _sound(one, roles))
         times = Counter(one.req for one in plane.routed)
-        for req, story in sorted(case.history.stories.items()):
-            if times[req] > 1 or (story.done and not times[req]):
-                broken.append(f"request {req} was routed {times[req]} times")
+        broken.extend(
+            f"request {request_of(job)} was routed {count} times"
+            for job, count in sorted(times.items())
+            if count > 1
+        )
+        routed = {request_of(job) for job in times}
+        broken.extend(
+            f"request {req} was routed 0 times"
+            for req, story in sorted(case.history.stories.items())
+            if story.done and req not in routed
+        )
         broken += _elsewhere(case, routes)
         sent = 0
         senders: dict[tuple[str, int], str] = {}
@@ -91,9 +103,9 @@ def _elsewhere(case: Case, routes: dict[int, Routed]) -> list[str]:
     block = case.plan.agents[0].shape.block_tokens
     for match in case.history.plane.caches:
         route = routes.get(match.req)
-        if route is None or match.node not in (route.prefill, route.decode):
+        if route is None or match.node not in (route.prefill, route.relay, route.decode):
             broken.append(f"request {match.req} has a {match.kind} at {match.node}, off its route")
-        request = case.requests.get(match.req)
+        request = case.asked_by(match.req)
         if match.kind is Kind.CACHE_MATCHED and request is not None:
             blocks = request.input_tokens // block
             if match.of != blocks:
@@ -114,15 +126,14 @@ def _transfer(case: Case, step: Step, sender: str, route: Routed | None) -> str 
         return f"was sent by {sender}, it was routed to {route.prefill}"
     if not receiver or receiver not in (route.relay, route.decode):
         return f"was sent to {receiver}, off its route"
-    request = case.requests.get(step.req)
+    request = case.asked_by(step.req)
     if request is None:
         return None
     due = request.input_tokens // case.plan.agents[0].shape.block_tokens
-    if receiver == route.decode:
-        matched = case.history.matched.get((receiver, step.req))
-        if matched is None:
-            return f"was sent to {receiver}, whose cache was never asked"
-        due -= matched[0]
+    matched = case.history.matched.get((receiver, step.req))
+    if matched is None and receiver == route.decode:
+        return f"was sent to {receiver}, whose cache was never asked"
+    due -= matched[0] if matched is not None else 0
     if step.blocks != due:
         return f"has a {step.kind} of {step.blocks} blocks for {receiver}, due were {due}"
     return None
@@ -141,13 +152,19 @@ def _unverified(case: Case) -> list[str]:
     verified: dict[tuple[str, int], int] = {}
     for step in case.history.of(Kind.KV_VERIFIED):
         verified.setdefault((step.node, step.req), step.t)
+    computed = {
+        (step.node, step.req): step.t
+        for step in case.history.plane.computed
+        if step.kind is Kind.PREFILL_END
+    }
     broken: list[str] = []
     for req, story in sorted(case.history.stories.items()):
-        for position, source in story.sources:
-            blocks, of = case.history.matched.get((source, req), (0, -1))
+        for (position, source), attempt in zip(story.sources, story.attempts, strict=True):
+            job = attempt_id(req, attempt)
+            blocks, of = case.history.matched.get((source, job), (0, -1))
             if blocks == of:
                 continue
-            t = verified.get((source, req))
+            t = verified.get((source, job), computed.get((source, job)))
             index = next((i for i, p in enumerate(story.positions) if p == position), 0)
             if t is None or t > story.token_ns[index]:
                 broken.append(f"request {req} was answered by {source} before its KV was verified")

@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from testbed.cli.app import console, errors
+from testbed.cli.calibrate import calibrate
 from testbed.cli.progress import progress_bar
+from testbed.cli.reproduce import reproduce
 from testbed.errors import ExitStatus
 
 
@@ -108,34 +110,6 @@ def plan(
     return int(ExitStatus.PASS)
 
 
-def calibrate(
-    name: Annotated[str, typer.Argument(help="Name of a topology or of a tc profile.")],
-    overrides: Overrides = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the links; default: 1.")] = None,
-    quick: Annotated[bool, typer.Option(help="Rate and delay with few frames only.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Run folder; must not exist.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
-) -> int:
-    """Measure every link and direction: requested, compiled, applied, measured, tolerance."""
-    from testbed.cli.calibration_table import print_rows
-    from testbed.fidelity.calibrate import Effort
-    from testbed.run.calibrate import calibrate as measure
-    from testbed.run.calibrate import prepare_calibration
-
-    effort = Effort.QUICK if quick else Effort.FULL
-    prepared = prepare_calibration(name, effort, tuple(overrides or ()), seed)
-    links = len(prepared.order.network.links)
-    with errors.status(f"measuring {links} links of {prepared.title} in the lab guest"):
-        done = measure(prepared, out)
-    if as_json:
-        print(json.dumps([row.model_dump() for row in done.rows]))
-    else:
-        print_rows(done.rows)
-        console.print(done.in_words(), markup=False)
-        console.print(f"rows: {done.folder / 'fidelity.json'}", markup=False, soft_wrap=True)
-    return int(done.exit_status)
-
-
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> int:
@@ -187,40 +161,6 @@ def gc(
         console.print("nothing was left behind")
     refuse_failures(deeds)
     return int(ExitStatus.PASS)
-
-
-class ReproduceName(StrEnum):
-    """What can be reproduced."""
-
-    TABLE2 = "table2"
-
-
-def reproduce(
-    name: Annotated[ReproduceName, typer.Argument(help="Table or figure of the paper.")],
-    quick: Annotated[bool, typer.Option(help="A tenth of the size.")] = False,
-    full: Annotated[bool, typer.Option(help="10 seeds and the ablation.")] = False,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=100, help="Runs of each point, a seed each; default: 2, 10 with --full."
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder; must not exist.")] = None,
-) -> int:
-    """Reproduce a published table: published, oracle and emulated side by side."""
-    from testbed.errors import UsageError
-    from testbed.reproduce.table2 import Extent, default_folder
-    from testbed.reproduce.table2 import reproduce as reproduce_table2
-
-    if quick and full:
-        raise UsageError("reproduce", name.value, "--quick and --full exclude each other")
-    extent = Extent.QUICK if quick else Extent.FULL if full else Extent.NORMAL
-    count = seeds or (10 if full else 2)
-    done = reproduce_table2(extent, count, out or default_folder(), console)
-    console.print(done.words, markup=False)
-    console.print(f"page: {done.page}", markup=False, soft_wrap=True)
-    console.print(f"smollm2-135m across the WAN answers: {done.answer!r}", markup=False)
-    return int(done.status)
 
 
 kernel = typer.Typer(help="The lab kernel.", no_args_is_help=True)

@@ -149,7 +149,9 @@ class AgentConfig(Record):
     prompt_tokens: int = Field(gt=0)
     """Longest emulated prompt of the workload; sizes the shared base document."""
     closed_loop: int | None = None
-    """Number of concurrent users; None is an open loop (``at_ns`` of each request)."""
+    """Users of this client at a time; None is an open loop (``at_ns`` of each request)."""
+    turn: tuple[int, int] = (0, 1)
+    """Clients share the workload: (n, of) sends the requests n, n + of, n + 2 of …"""
     events: str
     """Path of this agent's event file."""
     serving: Serving | None = None

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol, TextIO, TypeAlias
 
+from testbed.contract.attempt import number_of, request_of
+
 Value: TypeAlias = int | float | str | bool | list[int] | dict[str, int] | None
 
 
@@ -18,7 +20,7 @@ class Kind(StrEnum):
     """Every kind of event, with the fields beyond t, node, seq, kind, size.
 
     ``req`` is the request id; durations end in ``_ns``; ``size`` is bytes where it
-    says so, else 0.
+    says so, else 0. Events of a request's later attempts also have ``attempt``, from 1 on.
     """
 
     # client
@@ -28,9 +30,11 @@ class Kind(StrEnum):
     TOKEN = "token"  # req, pos, token, source(node)
     REQUEST_DONE = "request.done"  # req, tokens (list of int)
     REQUEST_FAILED = "request.failed"  # req, reason
+    REQUEST_RETRIED = "request.retried"  # req, attempt (its number, from 1), reason
     # router
     # req, pipeline, prefill, decode, relay, reason, prefill_hit, decode_hit (blocks it believes in)
     REQUEST_ROUTED = "request.routed"
+    INSTANCE_LOST = "instance.lost"  # peer, role, under_way (requests that it had a part in)
     # prefill
     PREFILL_QUEUED = "prefill.queued"  # req
     PREFILL_START = "prefill.start"  # req, uncached, context, real_tokens
@@ -44,7 +48,7 @@ class Kind(StrEnum):
     TRANSFER_FAILED = "transfer.failed"  # req, peer, conn, reason
     # req, peer, conn, rtt_us, rttvar_us, cwnd, retrans, lost, delivery_bps, min_rtt_us
     TCP_INFO = "tcp.info"
-    # prefix caches (P and MD)
+    # prefix caches (P and MD, RLD where it has one)
     CACHE_MATCHED = "cache.matched"  # req, blocks, of; size = bytes in use
     CACHE_PUBLISHED = "cache.published"  # req, blocks (new ones), evicted; size = bytes in use
     # req, blocks (asked for), evicted (since the start), reason ("" | too-large | busy: it is
@@ -54,7 +58,12 @@ class Kind(StrEnum):
     # nobody may hold a lock or a reservation any more; size = bytes in use
     CACHE_CLOSED = "cache.closed"
     # relay and main decode
-    RELAY_END = "relay.end"  # req, tokens, cause
+    # req, tokens, cause, ids (tokens told to MD); size = bytes of the messages that told them
+    RELAY_END = "relay.end"
+    # req, again (after a preemption), held and waiting (sequences); size = bytes of KV held
+    SEQUENCE_ADMITTED = "sequence.admitted"
+    # req, tokens (of its answer, to be computed again), held, waiting; size = bytes of KV held
+    SEQUENCE_PREEMPTED = "sequence.preempted"
     HANDOFF_START = "handoff.start"  # req, mode, heard (RLD's tokens known by then)
     HANDOFF_END = "handoff.end"  # req, position (first one of MD), computed (tokens extended)
     # decode
@@ -92,8 +101,14 @@ class EventLog:
         self._seq = 0
 
     def emit(self, kind: Kind, size: int = 0, /, at_ns: int | None = None, **fields: Value) -> int:
-        """Append one event; returns its time in nanoseconds since the barrier."""
+        """Append one event; returns its time in nanoseconds since the barrier.
+
+        ``req`` may be the job of an attempt: the event bears its request's id.
+        """
         t = self._clock.now_ns() if at_ns is None else at_ns
+        job = fields.get("req")
+        if type(job) is int and number_of(job) > 0:
+            fields |= {"req": request_of(job), "attempt": number_of(job)}
         self._lines.append(
             f'{{"t":{t},"node":{self._node},"seq":{self._seq},'
             f'"kind":"{kind.value}","size":{size}{_encoded(fields)}}}'

@@ -13,6 +13,7 @@ from pydantic import Field
 from testbed.contract.agent import AgentConfig
 from testbed.contract.network import Network
 from testbed.contract.record import Record
+from testbed.contract.service import Cost, Level
 
 
 class Estimate(Record):
@@ -65,5 +66,9 @@ class Plan(Record):
     offered: Offered
     estimate: Estimate
     model: str
+    level: Level = Level()
+    """The service level that goodput is counted by."""
+    cost: Cost | None = None
+    """What the hardware costs; None where the scenario has no prices."""
     summary: tuple[tuple[str, str], ...] = ()
     """Human-readable (key, value) pairs that every report shows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from testbed.contract.handoff import HandoffConfig
@@ -16,6 +18,36 @@ class Caches(Record):
     """At each P: avoids computing."""
     decode_bytes: int = Field(ge=0)
     """At each MD (DRC): avoids transfers."""
+    relay_bytes: int = Field(default=0, ge=0)
+    """At each RLD: avoids transfers over the fast link."""
+
+
+class FirstToken(StrEnum):
+    """Who emits the first token of an answer."""
+
+    DECODE = "decode"
+    """The instance that decodes, as in the paper."""
+    PREFILL = "prefill"
+    """P, which has computed it: an ablation. Decode goes on from position 1."""
+
+
+class Reserve(StrEnum):
+    """How much device memory a sequence is admitted with."""
+
+    KNOWN = "known"
+    """For the tokens that it has; it grows, and may be preempted."""
+    WHOLE = "whole"
+    """For all that it can ever have; it waits longer and is never preempted."""
+
+
+class DeviceLimits(Record):
+    """Device memory for KV of each RLD and MD; 0 takes the hardware profile's."""
+
+    relay_bytes: int = Field(default=0, ge=0)
+    decode_bytes: int = Field(default=0, ge=0)
+    reserve: Reserve = Reserve.KNOWN
+    headroom_tokens: int = Field(default=32, ge=0)
+    """Room that admission leaves for each running sequence to grow."""
 
 
 class Serving(Record):
@@ -36,6 +68,8 @@ class Serving(Record):
     caches: Caches
     router: RouterConfig
     handoff: HandoffConfig = HandoffConfig()
+    first_token: FirstToken = FirstToken.DECODE
+    memory: DeviceLimits = DeviceLimits()
     chunk_tokens: int = Field(gt=0)
     prefill_batch: int = Field(gt=0)
     match_timeout_ns: int = Field(gt=0)

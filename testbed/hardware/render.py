@@ -14,6 +14,8 @@ def yaml_lines(shipped: Shipped) -> tuple[str, ...]:
     """The entry under ``profiles:``, indented by two blanks."""
     one = shipped.hardware
     source = textwrap.wrap(one.source, width=100, break_on_hyphens=False)
+    width = (f"    extend_width: {one.extend_width}",) if one.extend_width else ()
+    memory = (f"    kv_memory: {one.kv_memory_bytes // 10**6} MB",) if one.kv_memory_bytes else ()
     return (
         f"  {one.name}:",
         f'    description: "{shipped.description}"',
@@ -27,10 +29,10 @@ def yaml_lines(shipped: Shipped) -> tuple[str, ...]:
         f"    decode_sequence: {duration(one.decode_sequence_s)}",
         f"    decode_context: {duration(one.decode_context_s * 2**20)}",
         f"    decode_extra_token: {duration(one.decode_extra_token_s)}",
-        f"    extend_width: {one.extend_width}",
+        *width,
         f"    copy_base: {duration(one.copy_base_s)}",
         f"    copy_volume: {duration(one.copy_byte_s * 2**30)}",
-        f"    kv_memory: {one.kv_memory_bytes // 10**6} MB",
+        *memory,
         f"    max_batch: {one.max_batch}",
     )
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from testbed.metrics.cache import cache_hits
 from testbed.metrics.events import Events, read_events
-from testbed.metrics.goodput import goodput
+from testbed.metrics.goodput import benefit_cost, goodput, service_level
 from testbed.metrics.handoff import handoffs, relay_share
 from testbed.metrics.ideal import ideal_outcomes, oracle
 from testbed.metrics.link import link_use
@@ -27,7 +27,7 @@ from testbed.metrics.run import Flags, Run, measured, read_run
 from testbed.metrics.serving import serving
 from testbed.metrics.timeline import timeline_sha256
 from testbed.metrics.token import answers_of, token_figures
-from testbed.metrics.transfer import acked_transfers, relay_bytes, transfers
+from testbed.metrics.transfer import acked_transfers, other_bytes, transfers
 from testbed.oracle import Outcome, write_outcomes
 
 Json: TypeAlias = "int | float | str | bool | list[Json] | dict[str, Json] | None"
@@ -73,9 +73,10 @@ def figures(
     acked = acked_transfers(run, events)
     answers = answers_of(run, events, inside, done)
     ttft, tpot, stall = token_figures(answers)
+    good = goodput(run, answers)
     return Metrics(
         requests=outcomes(run, events, inside),
-        transfer=transfers(acked, inside, relay_bytes(run, events, inside)),
+        transfer=transfers(acked, inside, other_bytes(run, events, inside)),
         pool=pool_use(run, events, acked, inside),
         ttft=ttft,
         tpot=tpot,
@@ -84,7 +85,9 @@ def figures(
         rld=relay_share(run, events, inside),
         cache=cache_hits(run, events, inside),
         serving=serving(run, events, acked, inside),
-        goodput_rps=goodput(run, answers),
+        goodput_rps=good,
+        sla=service_level(run, answers, int(inside.sum())),
+        bcr=benefit_cost(run, good),
         link=link_use(run, events),
         oracle=oracle(ideal, inside),
         offered_load=_offered_load(run, events, inside),

@@ -10,6 +10,7 @@ from testbed.metrics.events import Events
 from testbed.metrics.percentile import NS, mean, percentile
 from testbed.metrics.record import Handoffs, RelayShare
 from testbed.metrics.run import Flags, Run, role_codes
+from testbed.metrics.serving_record import TokenIds
 
 
 def handoffs(run: Run, events: Events, inside: Flags) -> Handoffs:
@@ -57,4 +58,22 @@ def relay_share(run: Run, events: Events, inside: Flags) -> RelayShare:
     return RelayShare(
         token_share=relayed / total if total else None,
         output_tokens_mean=mean(decoded.astype(np.float64)),
+    )
+
+
+def token_ids(run: Run, events: Events, inside: Flags) -> TokenIds | None:
+    """What RLD told MD of the window's requests; None without RLD."""
+    if not run.agents(Role.RELAY):
+        return None
+    end = events[Kind.RELAY_END]
+    told = inside[run.known(end.req)] & (end.integers["ids"] > 0)
+    sizes = end.size[told]
+    tokens = int(end.integers["ids"][told].sum())
+    return TokenIds(
+        requests=int(told.sum()),
+        tokens=tokens,
+        bytes=int(sizes.sum()),
+        bytes_per_token=int(sizes.sum()) / tokens if tokens else None,
+        request_p50_bytes=percentile(sizes.astype(np.float64), 50),
+        request_p99_bytes=percentile(sizes.astype(np.float64), 99),
     )

@@ -13,9 +13,11 @@ from testbed.metrics.serving_record import InstanceHits, Parity
 
 
 def instance_hits(run: Run, found: Matches) -> dict[str, InstanceHits]:
-    """One entry for each P and MD of the plan, asked or not."""
+    """One entry for each P and MD of the plan, asked or not, and for each RLD with a cache."""
     hits: dict[str, InstanceHits] = {}
-    for role in (Role.PREFILL, Role.DECODE):
+    serving = run.plan.agents[0].serving
+    cached = serving is not None and serving.caches.relay_bytes > 0
+    for role in (Role.PREFILL, Role.RELAY, Role.DECODE) if cached else (Role.PREFILL, Role.DECODE):
         for agent in run.agents(role):
             own = [match for (_, name), match in found.items() if name == agent.node]
             asked, matched = sum(of for _, of in own), sum(blocks for blocks, _ in own)

@@ -102,6 +102,18 @@ class RelayShare(Record):
     output_tokens_mean: float | None = None
 
 
+class ServiceLevel(Record):
+    """The service level of the scenario, and how many of the offered requests keep it."""
+
+    ttft_s: float
+    tpot_s: float
+    ttft_share: float | None = None
+    """First token in time, over all requests offered; not answered is not in time."""
+    tpot_share: float | None = None
+    kept: bool | None = None
+    """Whether both shares are at least 90 %, as the paper asks."""
+
+
 class LinkUse(Record):
     """One link over the window. Utilisation is that of the busier direction."""
 
@@ -133,7 +145,9 @@ class Metrics(Record):
     serving: Serving | None = None
     goodput_rps: float | None = None
     """Answers that keep the service level (see ``testbed.metrics.goodput``) per second."""
+    sla: ServiceLevel | None = None
     bcr: float | None = None
+    """Goodput over the cost of all nodes an hour, in the unit of the scenario's prices."""
     link: dict[str, LinkUse]
     oracle: Oracle
     offered_load: float | None = None

@@ -8,7 +8,9 @@ import numpy as np
 
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
+from testbed.metrics.device import preempted
 from testbed.metrics.events import Events
+from testbed.metrics.handoff import token_ids
 from testbed.metrics.otps import output_rate
 from testbed.metrics.parity import instance_hits, parity
 from testbed.metrics.routing import forecast, matches, pipeline_of, reasons
@@ -26,6 +28,7 @@ def serving(run: Run, events: Events, acked: Acked, inside: Flags) -> Serving | 
     found = matches(run, events, inside)
     hits = instance_hits(run, found)
     waits = queue_waits(run, events)
+    lost = preempted(run, events, inside)
     return Serving(
         pipelines=dict(sorted(Counter(pipelines.values()).items())),
         reasons=reasons(run, events, inside),
@@ -34,6 +37,9 @@ def serving(run: Run, events: Events, acked: Acked, inside: Flags) -> Serving | 
         parity=parity(hits, found),
         forecast_p=forecast(events, found, "prefill"),
         forecast_md=forecast(events, found, "decode"),
+        token_ids=token_ids(run, events, inside),
+        preemptions=sum(one.preemptions for one in lost.values()),
+        preempted=lost,
         handoffs_by_mode=_by_mode(run, events, inside),
         rld_peak=_peak(run, events),
         queue_wait=queue_wait(waits, inside),

@@ -6,6 +6,8 @@ blocks found over blocks asked for.
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from testbed.contract.record import Record
 
 
@@ -77,6 +79,30 @@ class Stages(Record):
     """KV verified at MD to MD's first token leaving."""
 
 
+class TokenIds(Record):
+    """What RLD told MD: the ids of its tokens, as messages over the WAN.
+
+    Bytes are those of the messages, without the headers of ZeroMQ, TCP and IP.
+    """
+
+    requests: int
+    tokens: int
+    bytes: int
+    bytes_per_token: float | None = None
+    request_p50_bytes: float | None = None
+    request_p99_bytes: float | None = None
+
+
+class Preempted(Record):
+    """Sequences of one RLD or MD that lost their device memory to older ones."""
+
+    preemptions: int
+    requests: int
+    """Requests that it happened to."""
+    recomputed_tokens: int
+    """Output tokens that were computed again."""
+
+
 class Serving(Record):
     """All figures of the serving plane."""
 
@@ -89,6 +115,12 @@ class Serving(Record):
     parity: Parity
     forecast_p: Forecast
     forecast_md: Forecast
+    token_ids: TokenIds | None = None
+    """None without RLD."""
+    preemptions: int = 0
+    """Over all RLD and MD."""
+    preempted: dict[str, Preempted] = Field(default_factory=dict)
+    """Instances where there was any."""
     handoffs_by_mode: dict[str, int]
     """Completed handoffs; the rest of RLD's answers ended there."""
     rld_peak: int | None = None

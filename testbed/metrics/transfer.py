@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,15 +64,23 @@ def to_role(run: Run, events: Events, table: Table, role: Role) -> Flags:
     return np.isin(table.texts["peer"], role_codes(run, events, role))
 
 
-def relay_bytes(run: Run, events: Events, inside: Flags) -> int:
-    """Bytes acknowledged by relay decode: the full contexts over the fast link."""
-    acked = events[Kind.TRANSFER_ACKED]
-    chosen = to_role(run, events, acked, Role.RELAY) & inside[run.known(acked.req)]
-    return int(acked.size[chosen].sum())
+def other_bytes(run: Run, events: Events, inside: Flags) -> dict[str, int]:
+    """Bytes of the window's requests by kind, beyond the KV that MD acknowledged.
+
+    ``kv-relay`` is what RLD acknowledged: contexts over the fast link. ``token-ids`` is what
+    it told MD: messages over the WAN, without the headers of ZeroMQ, TCP and IP.
+    """
+    acked, end = events[Kind.TRANSFER_ACKED], events[Kind.RELAY_END]
+    to_relay = to_role(run, events, acked, Role.RELAY) & inside[run.known(acked.req)]
+    sizes = {
+        "kv-relay": int(acked.size[to_relay].sum()),
+        "token-ids": int(end.size[inside[run.known(end.req)]].sum()),
+    }
+    return {kind: size for kind, size in sizes.items() if size}
 
 
-def transfers(acked: Acked, inside: Flags, to_relay: int = 0) -> Transfers:
-    """Figures over the transfers of the window's requests."""
+def transfers(acked: Acked, inside: Flags, others: Mapping[str, int] | None = None) -> Transfers:
+    """Figures over the transfers of the window's requests; ``others`` are bytes by kind."""
     chosen = inside[acked.req]
     durations = acked.duration_s[chosen]
     total = int(acked.size_bytes[chosen].sum())
@@ -81,7 +90,7 @@ def transfers(acked: Acked, inside: Flags, to_relay: int = 0) -> Transfers:
         p99_s=percentile(durations, 99),
         mean_s=mean(durations),
         bytes=total,
-        bytes_by_kind={"kv": total} | ({"kv-relay": to_relay} if to_relay else {}),
+        bytes_by_kind={"kv": total, **(others or {})},
     )
 
 

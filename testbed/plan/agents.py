@@ -5,12 +5,14 @@ from __future__ import annotations
 from testbed.contract.agent import AgentConfig, Peer, Request
 from testbed.contract.role import Role
 from testbed.plan.guestpath import RunPaths
-from testbed.plan.roster import Member
+from testbed.plan.roster import Member, names_of
 from testbed.plan.serving import serving_of
 from testbed.scenario.value import Scenario
 
 CONTROL_PORT = 7000
 DATA_PORT = 7001
+ALONE = (0, 1)
+"""All requests; what an agent is told that sends none."""
 
 
 def agent_configs(
@@ -32,6 +34,8 @@ def agent_configs(
     users = arrivals.users if arrivals.kind == "closed" else None
     model = scenario.agent_model(paths.weights)
     serving = serving_of(scenario, members, requests, seed)
+    clients = names_of(members, Role.CLIENT)
+    turns = {name: (n, len(clients)) for n, name in enumerate(clients)}
     return tuple(
         AgentConfig(
             node=member.name,
@@ -45,13 +49,14 @@ def agent_configs(
             peers=_peers(member, members),
             model=model,
             shape=scenario.shape,
-            hardware=scenario.hardware_of(member.role),
+            hardware=scenario.hardware_of(member.role, member.site),
             pool=scenario.pool,
             tcp=scenario.tcp,
             verify=scenario.file.verify,
             workload=paths.workload if member.role is Role.CLIENT else None,
             prompt_tokens=prompt_tokens,
-            closed_loop=users,
+            closed_loop=None if users is None else _users_of(users, turns.get(member.name, ALONE)),
+            turn=turns.get(member.name, ALONE),
             events=paths.events(member.name),
             serving=serving,
         )
@@ -59,8 +64,16 @@ def agent_configs(
     )
 
 
+def _users_of(users: int, turn: tuple[int, int]) -> int:
+    """Users of one client, where clients share them evenly; the first ones take what is over."""
+    return users // turn[1] + (turn[0] < users % turn[1])
+
+
 def _peers(member: Member, members: tuple[Member, ...]) -> tuple[Peer, ...]:
-    """Every agent of another role: equals never talk to each other."""
+    """Every agent of another role, but of P and RLD only those of the own site.
+
+    Equals never talk to each other, and a prompt is relayed in the site that computed it.
+    """
     return tuple(
         Peer(
             name=other.name,
@@ -71,4 +84,5 @@ def _peers(member: Member, members: tuple[Member, ...]) -> tuple[Peer, ...]:
         )
         for other in members
         if other.role is not member.role
+        and ({member.role, other.role} != {Role.PREFILL, Role.RELAY} or member.site == other.site)
     )

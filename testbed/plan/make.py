@@ -12,6 +12,7 @@ from typing import Literal
 
 from testbed.contract.agent import Request
 from testbed.contract.plan import Guest, Offered, Plan
+from testbed.contract.role import Role
 from testbed.plan.agents import agent_configs
 from testbed.plan.derive import derived_seed
 from testbed.plan.estimate import estimate, memory_parts, refuse_what_will_not_fit
@@ -22,7 +23,7 @@ from testbed.plan.refuse import (
     refuse_clock_and_place,
     refuse_requests,
     refuse_serving,
-    refuse_unknown_links,
+    refuse_unknown_names,
     refuse_what_is_planned,
 )
 from testbed.plan.roster import roster
@@ -64,13 +65,15 @@ def make_plan(
     members = roster(scenario)
     refuse_requests(scenario, requests, frozenset(member.name for member in members))
     network = build_network(scenario, members, seed)
-    refuse_unknown_links(scenario, network)
+    refuse_unknown_names(scenario, network)
     barrier_ns = start_ns + BARRIER_AFTER_NS
     wanted = estimate(
         scenario, network, requests, len(members), clock == "virtual", BARRIER_AFTER_NS / 1e9
     )
     largest = memory_parts(scenario, network, len(members))[0]
     refuse_what_will_not_fit(scenario.name, wanted, host, largest)
+    prices = scenario.file.prices
+    counts = {role: scenario.count(role) for role in Role}
     return Plan(
         scenario=scenario.name,
         seed=seed,
@@ -88,5 +91,7 @@ def make_plan(
         offered=offered,
         estimate=wanted,
         model=scenario.file.model.name,
+        level=scenario.file.sla.resolve(),
+        cost=None if prices is None else prices.resolve(counts),
         summary=summary(scenario, offered, len(requests)),
     )

@@ -10,6 +10,7 @@ and moved. One wire namespace holds all access links of a site, and one each leg
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from testbed.contract.link import LinkSpec
@@ -30,7 +31,7 @@ from testbed.plan.address import MacCounter, Subnet, leg_subnet, site_network, w
 from testbed.plan.derive import derived_seed
 from testbed.plan.roster import Member
 from testbed.plan.sysctl import QUIET, agent_sysctls, router_sysctls
-from testbed.scenario.topology import Trunk
+from testbed.scenario.layout import Legs
 from testbed.scenario.value import Scenario
 
 
@@ -41,13 +42,14 @@ def build_network(scenario: Scenario, members: tuple[Member, ...], seed: int) ->
         PlanError: a name does not fit the kernel's 15 characters.
     """
     draft = _Draft(scenario, seed)
-    for site in scenario.topology.sites:
+    layout = scenario.layout
+    for site in layout.sites:
         draft.router(site)
         draft.wire(access_wire(site), site)
     for member in members:
         draft.access(member)
-    for index, trunk in enumerate(scenario.topology.trunks):
-        draft.trunk(index, trunk)
+    for index, legs in enumerate(layout.legs):
+        draft.trunk(index, legs)
     return draft.finish()
 
 
@@ -83,7 +85,7 @@ class _Draft:
         self._links: list[Link] = []
         self._routes: list[Route] = []
         self._neighbours: list[Neighbour] = []
-        self._legs = 0
+        self._legs: Counter[str] = Counter()
 
     def router(self, site: str) -> None:
         sysctls = router_sysctls(self._scenario.topology.hash_seed)
@@ -106,13 +108,13 @@ class _Draft:
         gateway = NextHop(via=member.subnet.first, interface=f"{member.name}-eth0")
         self._routes.append(Route(node=member.name, destination="default", hops=(gateway,)))
 
-    def trunk(self, index: int, trunk: Trunk) -> None:
+    def trunk(self, index: int, trunk: Legs) -> None:
         one, other = trunk.between
-        sites = self._scenario.topology.sites
+        sites = self._scenario.layout.sites
         hops: dict[str, list[NextHop]] = {one: [], other: []}
-        for leg in range(1, dict(self._scenario.parameters)[trunk.legs] + 1):
-            self._legs += 1
-            name = f"{trunk.link}{self._legs}"
+        for leg in range(1, trunk.count + 1):
+            self._legs[trunk.link] += 1
+            name = f"{trunk.link}{self._legs[trunk.link]}"
             subnet = leg_subnet(index, leg)
             ends = self._leg_ends(name, one, other, subnet)
             self.wire(name, one)

@@ -89,23 +89,47 @@ def refuse_serving(scenario: Scenario) -> None:
     ):
         if wrong:
             raise PlanError("plan", f"topology.parameters.{parameter}", cause, remedy)
+    if serving is not None and serving.pipeline.kind in ("prfaas", "prfaas-pdd"):
+        _refuse_one_cluster(scenario)
 
 
-def refuse_unknown_links(scenario: Scenario, network: Network) -> None:
-    """Refuse bounds on links that the plan does not have.
+def _refuse_one_cluster(scenario: Scenario) -> None:
+    """Prefill as a service needs P beside an MD and P elsewhere."""
+    prefills, decodes = (
+        {place.site for place in scenario.layout.where(role)}
+        for role in (Role.PREFILL, Role.DECODE)
+    )
+    for sites, where in ((prefills & decodes, "beside"), (prefills - decodes, "away from")):
+        if not sites:
+            raise PlanError(
+                "plan",
+                "topology.name",
+                f"the pipeline chooses where to prefill, but no P stands {where} MD",
+                "use the topology prfaas, or choose another pipeline",
+            )
+
+
+def refuse_unknown_names(scenario: Scenario, network: Network) -> None:
+    """Refuse bounds on links and instances that the plan does not have.
 
     Raises:
-        PlanError: naming the links that there are.
+        PlanError: naming those that there are.
     """
-    known = sorted(link.name for link in network.links)
-    for name in sorted(scenario.expect.links.difference(known)):
-        bounds = [metric for metric in scenario.expect.metrics if f".{name}." in metric]
-        raise PlanError(
-            "plan",
-            f"expect.metrics.{bounds[0]}",
-            f"the network has no link {name!r}",
-            f"links of this plan: {', '.join(known)}",
-        )
+    links = sorted(link.name for link in network.links)
+    cached = (Role.PREFILL, Role.DECODE)
+    instances = sorted(node.name for node in network.nodes if node.role in cached)
+    for what, named, known in (
+        ("link", scenario.expect.links, links),
+        ("instance", scenario.expect.instances, instances),
+    ):
+        for name in sorted(named.difference(known)):
+            bounds = [metric for metric in scenario.expect.metrics if f".{name}." in metric]
+            raise PlanError(
+                "plan",
+                f"expect.metrics.{bounds[0]}",
+                f"the network has no {what} {name!r}",
+                f"{what}s of this plan: {', '.join(known)}",
+            )
 
 
 def refuse_requests(

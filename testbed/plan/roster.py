@@ -8,6 +8,7 @@ from testbed.contract.link import LinkSpec
 from testbed.contract.role import Role
 from testbed.errors import PlanError
 from testbed.plan.address import Subnet, access_subnet
+from testbed.scenario.layout import Legs
 from testbed.scenario.topology import MAX_NODES_PER_SITE
 from testbed.scenario.value import Scenario
 
@@ -60,21 +61,19 @@ def roster(scenario: Scenario) -> tuple[Member, ...]:
     """
     members: list[Member] = []
     used: dict[str, int] = {}
+    layout = scenario.layout
     for role, prefix in PREFIXES.items():
-        placement = scenario.topology.roles.get(role)
-        if placement is None:
-            continue
-        site = scenario.topology.sites.index(placement.site)
-        for number in range(1, scenario.count(role) + 1):
-            port = used.get(placement.site, 0) + 1
-            used[placement.site] = port
+        seats = [place for place in layout.where(role) for _ in range(place.count)]
+        for number, place in enumerate(seats, 1):
+            port = used.get(place.site, 0) + 1
+            used[place.site] = port
             members.append(
                 Member(
                     name=f"{prefix}{number}",
                     role=role,
-                    site=placement.site,
-                    link_class=placement.link,
-                    subnet=access_subnet(site, port),
+                    site=place.site,
+                    link_class=place.link,
+                    subnet=access_subnet(layout.sites.index(place.site), port),
                 )
             )
     for name, count in used.items():
@@ -94,20 +93,43 @@ def names_of(members: tuple[Member, ...], role: Role) -> tuple[str, ...]:
 
 
 def capacity(scenario: Scenario) -> Capacity:
-    """What the legs between prefill and decode carry as payload.
+    """What the legs between prefill and decode carry as payload, of all pairs of sites.
 
-    Where both share a site there are no legs: the narrower of their sides counts,
-    one access link an instance.
+    Where legs of several classes join such sites, their mean counts. Where both roles
+    share all their sites there are no legs: the narrower of their sides counts, one
+    access link an instance.
     """
-    roles = scenario.topology.roles
-    ends = {roles[Role.PREFILL].site, roles[Role.DECODE].site}
-    for trunk in scenario.topology.trunks:
-        if set(trunk.between) == ends:
-            legs = dict(scenario.parameters)[trunk.legs]
-            return Capacity(legs, payload_bps(scenario.link(trunk.link), _mtu(scenario)))
-    spec = scenario.link(roles[Role.PREFILL].link)
-    legs = min(scenario.count(Role.PREFILL), scenario.count(Role.DECODE))
-    return Capacity(legs, payload_bps(spec, _mtu(scenario)))
+    layout = scenario.layout
+    sites = [{place.site for place in layout.where(role)} for role in (Role.PREFILL, Role.DECODE)]
+    pairs = {frozenset((one, other)) for one in sites[0] for other in sites[1] if one != other}
+    joining = [legs for legs in layout.legs if frozenset(legs.between) in pairs]
+    count = sum(legs.count for legs in joining)
+    if count:
+        total = sum(legs.count * leg_payload_bps(scenario, legs) for legs in joining)
+        return Capacity(count, total / count)
+    spec = scenario.link(layout.where(Role.PREFILL)[0].link)
+    count = min(scenario.count(Role.PREFILL), scenario.count(Role.DECODE))
+    return Capacity(count, payload_bps(spec, _mtu(scenario)))
+
+
+def path_payload_bps(scenario: Scenario, one: str, other: str) -> float:
+    """Payload rate from a P at site ``one`` to the MDs at site ``other``, all legs together.
+
+    Within a site the narrower of both sides counts, one access link an instance.
+    """
+    layout = scenario.layout
+    legs = layout.joining(one, other)
+    if legs is not None:
+        return legs.count * leg_payload_bps(scenario, legs)
+    prefills = [place for place in layout.where(Role.PREFILL) if place.site == one]
+    decodes = [place for place in layout.where(Role.DECODE) if place.site == other]
+    count = min(sum(place.count for place in places) for places in (prefills, decodes))
+    return count * payload_bps(scenario.link(prefills[0].link), _mtu(scenario))
+
+
+def leg_payload_bps(scenario: Scenario, legs: Legs) -> float:
+    """Payload rate of one leg."""
+    return payload_bps(scenario.link(legs.link), _mtu(scenario))
 
 
 def payload_bps(spec: LinkSpec, mtu: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from testbed.contract.agent import Request
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
-from testbed.plan.roster import Member, capacity
+from testbed.plan.roster import Member, path_payload_bps
 from testbed.scenario.value import Scenario
 
 
@@ -16,16 +16,12 @@ def serving_of(
     choice = scenario.file.serving
     if choice is None:
         return None
-    legs = capacity(scenario)
     sites = {role: {m.site for m in members if m.role is role} for role in Role}
-    paths = tuple(
-        (f"{one}-{other}", int(legs.legs * legs.leg_payload_bps))
-        for one in sorted(sites[Role.PREFILL])
-        for other in sorted(sites[Role.DECODE])
-    )
+    pairs = [(p, d) for p in sorted(sites[Role.PREFILL]) for d in sorted(sites[Role.DECODE])]
+    paths = tuple((f"{p}-{d}", int(path_payload_bps(scenario, p, d))) for p, d in pairs)
     return choice.resolve(
         seed,
-        _round_trip_ns(scenario),
+        max(_round_trip_ns(scenario, p, d) for p, d in pairs),
         _documents(scenario, requests),
         tuple((member.name, member.site) for member in members),
         tuple(
@@ -37,14 +33,12 @@ def serving_of(
     )
 
 
-def _round_trip_ns(scenario: Scenario) -> int:
-    """Between P's and MD's site, without queues and access links."""
-    roles = scenario.topology.roles
-    ends = {roles[Role.PREFILL].site, roles[Role.DECODE].site}
-    for trunk in scenario.topology.trunks:
-        if set(trunk.between) == ends:
-            return 2 * scenario.link(trunk.link).delay_ns
-    return 2 * scenario.link(roles[Role.PREFILL].link).delay_ns
+def _round_trip_ns(scenario: Scenario, one: str, other: str) -> int:
+    """Between P's and MD's site, without queues; within a site over the access links."""
+    layout = scenario.layout
+    legs = layout.joining(one, other)
+    link = legs.link if legs is not None else layout.where(Role.PREFILL)[0].link
+    return 2 * scenario.link(link).delay_ns
 
 
 def _documents(scenario: Scenario, requests: tuple[Request, ...]) -> tuple[tuple[int, int], ...]:

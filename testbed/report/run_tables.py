@@ -26,6 +26,7 @@ KEY_FIGURES: tuple[tuple[str, str, str | None], ...] = (
     ("Requests completed", "requests.completed", None),
     ("Requests failed", "requests.failed", None),
     ("Goodput (requests per second)", "goodput_rps", None),
+    ("Benefit-cost ratio (goodput over price of the nodes)", "bcr", None),
 )
 """Label, metric, and the oracle's metric beside it."""
 

@@ -58,6 +58,8 @@ def quantity(metric: str, value: float | None) -> str:
         return share(value)
     if metric.endswith("bytes"):
         return size(value)
+    if metric == "bcr":
+        return NOTHING if value is None else digits(value)
     return count(value)
 
 

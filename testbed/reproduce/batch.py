@@ -15,6 +15,7 @@ from rich.progress import Progress as Bars
 
 from testbed.errors import TestbedError
 from testbed.lab.guest.progress import Progress
+from testbed.reproduce.resume import claim_folder, free_place, place_of, stamp, take_over
 from testbed.run.execute import Finished, execute
 from testbed.run.prepare import Prepared, prepare
 
@@ -36,14 +37,18 @@ class _StoppedError(Exception):
 def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Finished]:
     """Runs all jobs, as many at once as there are cores; the longest first.
 
-    Every plan is made before the first guest boots, so a wrong job costs nothing.
+    Every plan is made before the first guest boots, so a wrong job costs nothing. Runs that
+    an earlier, interrupted start left finished in ``out`` are taken over.
 
     Raises:
+        UsageError: ``out`` holds runs of other plans or other code.
         TestbedError: the first failure; the other guests are ended.
     """
     prepared = {
         job.label: prepare(job.scenario, job.overrides, job.seed, place=out) for job in jobs
     }
+    claim_folder(out, stamp())
+    places = {label: place_of(out, label, plan) for label, plan in prepared.items()}
     order = sorted(prepared, key=lambda label: -prepared[label].plan.estimate.wall_s)
     stop = threading.Event()
     results: dict[str, Finished] = {}
@@ -60,14 +65,16 @@ def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Fin
         def one(label: str) -> None:
             if stop.is_set():
                 return
-            results[label] = _run(prepared[label], out / label, bars, stop, label)
+            folder, there = places[label]
+            kept = take_over(folder) if there else None
+            if there and kept is None:  # its record is unusable, and stays as it is
+                folder = free_place(out, label)
+            results[label] = kept or _run(prepared[label], folder, bars, stop, label)
             done = len(results)
             bars.update(overall, completed=done, figures=f"{done} of {len(jobs)}")
             finished = results[label]
-            console.print(
-                f"{label}: {finished.verdict.verdict.value}, "
-                f"wall {_seconds(finished)}", markup=False,
-            )  # fmt: skip
+            how = "taken over" if kept else f"wall {_seconds(finished)}"
+            console.print(f"{label}: {finished.verdict.verdict.value}, {how}", markup=False)
 
         futures = [pool.submit(one, label) for label in order]
         try:

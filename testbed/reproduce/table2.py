@@ -7,9 +7,7 @@ divides link rates and sizes by ten. The load sweep and the raw draw are shorter
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +19,7 @@ from testbed.report.study import Study, compare_study
 from testbed.reproduce.ablation import ablation_jobs
 from testbed.reproduce.answer import answer_text
 from testbed.reproduce.batch import Job, run_batch
+from testbed.reproduce.extent import Extent
 
 WIDE, NARROW = "pool-wide-skewed", "pool-narrow-even"
 ANSWER = "smollm2-answer"
@@ -32,14 +31,6 @@ _TENTH = (
     "window.warm_up=5 s",
     "window.measure=20 s",
 )
-
-
-class Extent(StrEnum):
-    """How much is run."""
-
-    QUICK = "quick"
-    NORMAL = "normal"
-    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +68,6 @@ def jobs(extent: Extent, seeds: int) -> dict[str, list[Job]]:
     if extent is Extent.FULL:
         parts["ablation"] = [job for job, _ in ablation_jobs()]
     return parts
-
-
-def default_folder(root: Path = Path("runs")) -> Path:
-    """``runs/reproduce-table2/<start>``."""
-    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S")
-    return root / "reproduce-table2" / stamp
 
 
 def reproduce(extent: Extent, seeds: int, out: Path, console: Console) -> Reproduction:

@@ -69,11 +69,12 @@ def run_plan(run: Path, work: Work) -> None:
 
 
 def let_agents_work(
-    plan: Plan, run: Path, lab: MininetLab, wires: Wires, ledger: Ledger, mark: Mark
-) -> None:
+    plan: Plan, run: Path, lab: MininetLab, wires: Wires, ledger: Ledger, mark: Mark,
+    hire: type[Crew] = Crew,
+) -> None:  # fmt: skip
     """Starts the agents and samples the links until every client has ended."""
     barrier = plan.guest.barrier_ns
-    with Crew(plan, run, lab.paths(), ledger) as crew:
+    with hire(plan, run, lab.paths(), ledger) as crew:
         crew.wait_ready(mark)
         if time.time_ns() >= barrier:
             raise LabError(

@@ -50,6 +50,15 @@ def find(kind: DataKind, name: str, beside: Path | None = None) -> Path:
     raise ScenarioError(name, (f"{kind.value}: {listing(name, names(kind, beside))}",))
 
 
+def shipped_or_beside(kind: DataKind, name: str, here: Path) -> Path | None:
+    """The file ``name`` in the folder ``here``, else the shipped one; None where there is none."""
+    for place in (here, folder(kind)):
+        path = place / f"{name}.yaml"
+        if "/" not in name and path.is_file():
+            return path
+    return None
+
+
 def _places(kind: DataKind, beside: Path | None) -> Iterator[tuple[Path, ...]]:
     if beside is not None:
         yield tuple(sorted((beside / kind.value).glob("*.yaml")))

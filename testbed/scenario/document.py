@@ -38,11 +38,13 @@ class Document:
         name: path as the user knows it, used in messages.
         data: the top-level mapping.
         places: ``file:line`` (or ``--set``) of every key path.
+        sources: other files that it was made from.
     """
 
     name: str
     data: dict[str, Plain]
     places: dict[KeyPath, str]
+    sources: tuple[Path, ...] = ()
 
     def place(self, path: KeyPath) -> str:
         """Where ``path``, or the nearest parent that exists, was written."""

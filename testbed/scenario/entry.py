@@ -19,5 +19,13 @@ Name = Annotated[
 ]
 """Name of a file, a class or a profile: lower case, digits, dots and dashes."""
 
+HardwareName = Annotated[
+    str,
+    StringConstraints(
+        strict=True, pattern=r"^([a-z0-9]([a-z0-9.-]{0,38}[a-z0-9])?|[^\x00-\x1f]{1,400}\.yaml)$"
+    ),
+]
+"""A profile's name, or the path of a file that ends in .yaml and holds one profile."""
+
 Line = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2_000)]
 """Text for people: a description or a source."""

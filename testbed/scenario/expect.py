@@ -15,28 +15,13 @@ from pydantic.json_schema import JsonSchemaValue
 from testbed.contract.record import Record
 from testbed.errors import UnitError
 from testbed.scenario.checknames import CHECK_NAMES
+from testbed.scenario.metricnames import EXAMPLES, INSTANCE_METRIC, LINK_METRIC, is_metric
 from testbed.scenario.nearest import listing
 from testbed.units import Duration, Frequency, Load, Size, Written
 
 Relation: TypeAlias = Literal["<", "<=", ">", ">=", "=="]
 
-METRICS: tuple[str, ...] = (
-    "requests.offered", "requests.completed", "requests.failed",
-    "transfer.p50_s", "transfer.p90_s", "transfer.p99_s", "transfer.mean_s", "transfer.bytes",
-    "pool.size", "pool.utilization", "pool.queue_wait_mean_s", "pool.queue_wait_p99_s",
-    "pool.exhausted_fraction",
-    "ttft.p50_s", "ttft.p90_s", "ttft.p99_s", "tpot.p50_s", "tpot.p90_s",
-    "stall.p50_s", "stall.p99_s", "stall.max_s", "stall.count",
-    "handoff.count", "handoff.p50_s", "handoff.p99_s", "handoff.eager_tokens_mean",
-    "handoff.catchup_tokens_mean",
-    "cache.p_hit", "cache.md_hit", "rld.token_share", "rld.output_tokens_mean",
-    "goodput_rps", "bcr",
-    "oracle.p50_s", "oracle.p99_s", "oracle.queue_wait_mean_s", "offered_load",
-)  # fmt: skip
-"""Names of metrics.json that a bound may use; ``link.<name>.<field>`` as well."""
-
-LINK_METRIC = re.compile(r"link\.[a-z0-9-]{1,20}\.(utilization|drops|backlog_max_bytes)")
-_SHARES = re.compile(r"(utilization|_fraction|_hit|_share|offered_load)$")
+_SHARES = re.compile(r"(utilization|_fraction|[_.]hit|_share|\.gap|offered_load)$")
 _BOUND = re.compile(r"(?P<op><=|>=|==|<|>) ?(?P<value>[^<>=]{1,40})")
 
 
@@ -67,7 +52,7 @@ class Bound(Written):
         """
         if metric.endswith("_s"):
             return Duration.parse(self.limit).seconds
-        if metric.endswith("bytes"):
+        if metric.endswith("bytes") or ".bytes_by_kind." in metric:
             return float(Size.parse(self.limit).bytes)
         if metric.endswith("_rps"):
             return Frequency.parse(self.limit).per_second
@@ -112,8 +97,8 @@ class Bound(Written):
 
 
 def _known(metric: str) -> str:
-    if metric not in METRICS and LINK_METRIC.fullmatch(metric) is None:
-        raise ValueError(listing(metric, (*METRICS, "link.<name>.utilization")))
+    if not is_metric(metric):
+        raise ValueError(listing(metric, EXAMPLES))
     return metric
 
 
@@ -142,6 +127,12 @@ class Expect(Record):
         """Names of the links that bounds speak of; the plan knows which links there are."""
         named = (metric for metric in self.metrics if LINK_METRIC.fullmatch(metric))
         return frozenset(metric.split(".")[1] for metric in named)
+
+    @property
+    def instances(self) -> frozenset[str]:
+        """Names of the instances that bounds speak of; the plan knows which there are."""
+        named = (metric for metric in self.metrics if INSTANCE_METRIC.fullmatch(metric))
+        return frozenset(metric.split(".")[2] for metric in named)
 
     @property
     def limits(self) -> tuple[tuple[str, Relation, float], ...]:

@@ -11,6 +11,7 @@ from testbed.scenario.entry import Count, Line, Name, Seed
 from testbed.scenario.expect import Expect
 from testbed.scenario.profile import LinkChoice
 from testbed.scenario.profiles import ModelName
+from testbed.scenario.service import PricesChoice, SlaChoice
 from testbed.scenario.serving import ServingChoice
 from testbed.scenario.shape import ShapeChoice
 from testbed.scenario.workload import Workload
@@ -93,6 +94,10 @@ class ScenarioFile(Record):
     tcp: TcpChoice = TcpChoice()
     serving: ServingChoice | None = None
     """The serving plane; None where the workload says itself what is cached where."""
+    sla: SlaChoice = SlaChoice()
+    """The service level that goodput is counted by."""
+    prices: PricesChoice | None = None
+    """What the hardware costs; None gives no benefit-cost ratio."""
     verify: Literal["substance", "all"] = "substance"
     """``substance``: real KV is digested and padding stamped; ``all``: every byte."""
     expect: Expect = Expect()

@@ -2,8 +2,8 @@
 
 ::
 
-    YAML ─document─> plain data ─override─> ─faults.check─> ScenarioFile ─resolve─> Scenario
-                                                               │
+    YAML ─document, extend─> plain data ─override─> ─faults.check─> ScenarioFile ─resolve─> Scenario
+                                                                        │
                        topology, tc profiles, kv, hardware, models (looked up by name)
 """
 
@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from testbed.errors import ScenarioError
 from testbed.scenario.data import DataKind, find
-from testbed.scenario.document import Document, read_document
+from testbed.scenario.document import Document
+from testbed.scenario.extend import read_scenario
 from testbed.scenario.faults import describe, in_order
 from testbed.scenario.file import ScenarioFile
 from testbed.scenario.mend import unknown_names, without
@@ -32,7 +33,7 @@ def load_scenario(name_or_path: str, overrides: tuple[str, ...] = ()) -> Scenari
             carries every fault as ``file:line: key: reason``.
     """
     path = scenario_path(name_or_path)
-    return load_document(override(read_document(path), overrides), path)
+    return load_document(override(read_scenario(path), overrides), path)
 
 
 def load_document(document: Document, path: Path) -> Scenario:

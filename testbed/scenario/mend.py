@@ -25,7 +25,8 @@ def without(document: Document, error: ValidationError) -> Document:
     for detail in error.errors(include_url=False):
         if detail["type"] != "missing":
             data = _drop(data, written(document.data, detail))
-    return Document(document.name, data if isinstance(data, dict) else {}, document.places)
+    rest = data if isinstance(data, dict) else {}
+    return Document(document.name, rest, document.places, document.sources)
 
 
 def unknown_names(document: Document, beside: Path) -> Iterator[str]:
@@ -47,7 +48,8 @@ def _references(data: dict[str, Plain], beside: Path) -> Iterator[tuple[KeyPath,
     chosen = profiles.get(str(_at(data, ("shape", "kv"))))
     if chosen is not None:
         yield ("shape", "precision"), chosen.precisions
-    yield ("shape", "hardware"), hardware_profiles().profiles
+    if not str(_at(data, ("shape", "hardware"))).endswith(".yaml"):
+        yield ("shape", "hardware"), hardware_profiles().profiles
 
 
 def _at(data: Plain, path: KeyPath) -> Plain:

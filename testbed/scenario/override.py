@@ -56,7 +56,7 @@ def override(document: Document, settings: tuple[str, ...]) -> Document:
         raise ScenarioError(document.name, tuple(faults))
     if not isinstance(data, dict):
         return document
-    return Document(document.name, data, places)
+    return Document(document.name, data, places, document.sources)
 
 
 def _path(key: str) -> tuple[str, ...]:

@@ -8,7 +8,9 @@ from testbed.contract.agent import Shape
 from testbed.errors import UnitError
 from testbed.scenario.document import KeyPath
 from testbed.scenario.file import ScenarioFile
+from testbed.scenario.metricnames import needs_serving
 from testbed.scenario.profiles import ModelFacts
+from testbed.scenario.servingcheck import serving_faults
 from testbed.scenario.workload import FixedTokens, UniformTokens
 
 LAST_SOURCE_PORT = 60_999
@@ -24,6 +26,9 @@ def faults_of(
     yield from _pool(file)
     yield from _blocks(file)
     yield from _bounds(file)
+    yield from _service(file)
+    if file.serving is not None:
+        yield from serving_faults(file.serving)
     if model is not None:
         yield from _model(file, model)
     if shape is not None and model is not None:
@@ -103,6 +108,21 @@ def _bounds(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
             bound.value(metric)
         except UnitError as fault:
             yield ("expect", "metrics", metric), f"{fault.subject} {fault.cause}; {fault.remedy}"
+        if file.serving is None and needs_serving(metric):
+            yield (
+                ("expect", "metrics", metric),
+                "only a serving plane has this metric; add serving, or bound another",
+            )
+
+
+def _service(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
+    for key, duration in (("ttft_p90", file.sla.ttft_p90), ("tpot_p90", file.sla.tpot_p90)):
+        if duration.ns == 0:
+            yield ("sla", key), "must be longer than 0 ns"
+    if file.prices is not None:
+        yield from file.prices.unknown_nodes()
+    elif "bcr" in file.expect.metrics:
+        yield ("expect", "metrics", "bcr"), "needs a price table; add prices, or bound another"
 
 
 def _model(file: ScenarioFile, model: ModelFacts) -> Iterator[tuple[KeyPath, str]]:

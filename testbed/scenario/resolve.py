@@ -14,6 +14,12 @@ from testbed.scenario.data import DataKind, find, folder, names
 from testbed.scenario.document import Document, KeyPath
 from testbed.scenario.faults import in_order
 from testbed.scenario.file import ScenarioFile
+from testbed.scenario.hardware_file import (
+    hardware_files,
+    is_file_name,
+    read_hardware_file,
+    with_absolute_files,
+)
 from testbed.scenario.linkspec import compose
 from testbed.scenario.named import load_profile, load_topology
 from testbed.scenario.nearest import brief, listing, unknown_key
@@ -49,8 +55,9 @@ class Resolver:
             parameters = self._parameters(file, topology)
             links, profiles = self._links(file, topology)
         precision = self._kv(file)
+        file = with_absolute_files(file, self.path.parent)
         hardware = self._hardware(file.shape.hardware, ("shape", "hardware"))
-        by_role = self._by_role(file)
+        by_role, near = self._by_role(file), self._near(file)
         file = self._trace(file)
         model = self._model(file)
         shape = file.shape.resolve(
@@ -69,6 +76,7 @@ class Resolver:
             shape=shape,
             hardware=hardware,
             by_role=by_role,
+            near_prefill=near,
             model=model,
             sources=tuple(self.sources),
             inputs=self._inputs(file, profiles),
@@ -151,6 +159,14 @@ class Resolver:
         return precision
 
     def _hardware(self, name: str, key: KeyPath) -> Hardware | None:
+        if is_file_name(name):
+            try:
+                found = read_hardware_file(Path(name))
+            except ScenarioError as error:
+                self.faults.extend(error.faults)
+                return None
+            self.sources.append(("hardware", found.source))
+            return found
         profiles = hardware_profiles().profiles
         profile = profiles.get(name)
         if profile is None:
@@ -174,6 +190,13 @@ class Resolver:
                 if hardware is not None:
                     found.append((role, hardware))
         return tuple(found)
+
+    def _near(self, file: ScenarioFile) -> Hardware | None:
+        """Hardware of P beside an MD, where it differs."""
+        name = None if file.serving is None else file.serving.hardware.near_prefill
+        if name is None:
+            return None
+        return self._hardware(name, ("serving", "hardware", "near_prefill"))
 
     def _model(self, file: ScenarioFile) -> ModelFacts | None:
         models = model_facts().models
@@ -207,10 +230,12 @@ class Resolver:
     def _inputs(self, file: ScenarioFile, profiles: tuple[str, ...]) -> tuple[InputFile, ...]:
         paths = [
             self.path,
+            *self.document.sources,
             find(DataKind.TOPOLOGIES, file.topology.name, self.path.parent),
             *(find(DataKind.TC_PROFILES, name, self.path.parent) for name in sorted(set(profiles))),
             *(folder(DataKind.PROFILES) / f"{name}.yaml" for name in names(DataKind.PROFILES)),
         ]
+        paths += hardware_files(file)
         if isinstance(file.workload.arrivals, TraceArrivals):
             paths.append(Path(file.workload.arrivals.file))
         return tuple(

@@ -31,7 +31,27 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schema_text(name: str) -> str:
     """The schema of one kind of file, as the text of its JSON file."""
     schema = {"$schema": DIALECT, **MODELS[name].model_json_schema()}
+    if name == "scenario":
+        schema = _extendable(schema)
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _extendable(schema: dict[str, object]) -> dict[str, object]:
+    """A scenario, or a part of one that says which other it extends.
+
+    What an extending file says need not be whole, so an editor checks only its first keys.
+    """
+    whole = {
+        key: schema.pop(key) for key in ("properties", "required", "additionalProperties", "type")
+    }
+    name = {"type": "string", "description": "Name of the scenario that this one differs from."}
+    return {
+        **schema,
+        "type": "object",
+        "if": {"required": ["extends"]},
+        "then": {"properties": {"extends": name}, "required": ["name", "description"]},
+        "else": whole,
+    }
 
 
 def write_schemas(target: Path) -> tuple[Path, ...]:

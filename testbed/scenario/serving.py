@@ -6,60 +6,23 @@ studies); with it a router decides, and caches hold what was really computed and
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from testbed.contract.handoff import HandoffConfig, HandoffMode, Occupancy
 from testbed.contract.record import Record
 from testbed.contract.router import (
-    Direct,
-    HitThreshold,
     InstanceRule,
     LeastLoaded,
     LongestPrefix,
-    PipelineRule,
     RandomInstance,
-    RelayOnly,
     RouterConfig,
     SessionSticky,
-    WanTime,
 )
-from testbed.contract.serving import Caches, Serving
-from testbed.scenario.entry import Count, Name
+from testbed.contract.serving import Caches, DeviceLimits, FirstToken, Reserve, Serving
+from testbed.scenario.entry import Count, HardwareName
+from testbed.scenario.pipeline import PipelineChoice, pipeline_rule
 from testbed.units import Duration, Share, Size, Tokens
 
-
-class HitThresholdChoice(Record):
-    """The paper's rule: through RLD where the hit rate is below ``threshold`` (its H)."""
-
-    kind: Literal["hit-threshold"]
-    threshold: Share
-
-
-class WanTimeChoice(Record):
-    """Through RLD where the transfer to MD is predicted to take longer than ``bound``."""
-
-    kind: Literal["wan-time"]
-    bound: Duration
-
-
-class DirectChoice(Record):
-    """Never through RLD."""
-
-    kind: Literal["direct"]
-
-
-class RelayOnlyChoice(Record):
-    """Never to MD: an ablation."""
-
-    kind: Literal["relay-only"]
-
-
-PipelineChoice = Annotated[
-    HitThresholdChoice | WanTimeChoice | DirectChoice | RelayOnlyChoice,
-    Field(discriminator="kind"),
-]
 InstanceName = Literal["random", "least-loaded", "session-sticky", "longest-prefix"]
 
 
@@ -76,6 +39,16 @@ class CacheChoice(Record):
 
     prefill: Size = Size(256 * 2**30)
     decode: Size = Size(256 * 2**30)
+    relay: Size = Size(0)
+
+
+class MemoryChoice(Record):
+    """Device memory of decode instances; None takes the hardware profile's."""
+
+    relay: Size | None = None
+    decode: Size | None = None
+    reserve: Reserve = Reserve.KNOWN
+    headroom: Tokens = Tokens(32)
 
 
 class QueueChoice(Record):
@@ -100,9 +73,11 @@ class HandoffChoice(Record):
 class HardwareChoice(Record):
     """Hardware profiles by role; None takes ``shape.hardware``."""
 
-    prefill: Name | None = None
-    relay: Name | None = None
-    decode: Name | None = None
+    prefill: HardwareName | None = None
+    near_prefill: HardwareName | None = None
+    """Of P that share their site with an MD; None takes ``prefill``."""
+    relay: HardwareName | None = None
+    decode: HardwareName | None = None
 
 
 class ServingChoice(Record):
@@ -113,6 +88,8 @@ class ServingChoice(Record):
     caches: CacheChoice = CacheChoice()
     queue: QueueChoice = QueueChoice()
     handoff: HandoffChoice = HandoffChoice()
+    first_token: FirstToken = FirstToken.DECODE
+    memory: MemoryChoice = MemoryChoice()
     hardware: HardwareChoice = HardwareChoice()
     match_timeout: Duration = Duration(30 * 10**9)
     """How long P waits for MD to say what it holds."""
@@ -127,13 +104,15 @@ class ServingChoice(Record):
         leg_payload_bps: tuple[tuple[str, int], ...],
     ) -> Serving:
         """The same as agents see it."""
-        handoff = self.handoff
+        handoff, memory = self.handoff, self.memory
         return Serving(
             caches=Caches(
-                prefill_bytes=self.caches.prefill.bytes, decode_bytes=self.caches.decode.bytes
+                prefill_bytes=self.caches.prefill.bytes,
+                decode_bytes=self.caches.decode.bytes,
+                relay_bytes=self.caches.relay.bytes,
             ),
             router=RouterConfig(
-                pipeline=_pipeline(self.pipeline),
+                pipeline=pipeline_rule(self.pipeline),
                 prefill=_instance(self.instances.prefill, seed),
                 relay=_instance(self.instances.relay, seed),
                 decode=_instance(self.instances.decode, seed),
@@ -149,6 +128,13 @@ class ServingChoice(Record):
                     hold_ns=handoff.hold.ns,
                 ),
             ),
+            first_token=self.first_token,
+            memory=DeviceLimits(
+                relay_bytes=0 if memory.relay is None else memory.relay.bytes,
+                decode_bytes=0 if memory.decode is None else memory.decode.bytes,
+                reserve=memory.reserve,
+                headroom_tokens=memory.headroom.count,
+            ),
             chunk_tokens=self.queue.chunk.count,
             prefill_batch=self.queue.batch,
             match_timeout_ns=self.match_timeout.ns,
@@ -158,18 +144,6 @@ class ServingChoice(Record):
             most_sequences=most_sequences,
             leg_payload_bps=leg_payload_bps,
         )
-
-
-def _pipeline(choice: PipelineChoice) -> PipelineRule:
-    match choice:
-        case HitThresholdChoice():
-            return HitThreshold(threshold=choice.threshold.fraction)
-        case WanTimeChoice():
-            return WanTime(bound_ns=choice.bound.ns)
-        case DirectChoice():
-            return Direct()
-        case RelayOnlyChoice():
-            return RelayOnly()
 
 
 def _instance(name: InstanceName, seed: int) -> InstanceRule:

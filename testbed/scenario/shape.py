@@ -10,7 +10,7 @@ from pydantic import Field
 
 from testbed.contract.agent import Shape
 from testbed.contract.record import Record
-from testbed.scenario.entry import Count, Name
+from testbed.scenario.entry import Count, HardwareName, Name
 from testbed.units import Tokens
 
 DEFAULT_BLOCK = Tokens(128)
@@ -24,8 +24,8 @@ class ShapeChoice(Record):
     """A model of ``profiles/kv.yaml``."""
     precision: Name = "bf16"
     """A precision that the KV profile lists."""
-    hardware: Name
-    """An accelerator of ``profiles/hardware.yaml``."""
+    hardware: HardwareName
+    """An accelerator of ``profiles/hardware.yaml``, or a file that holds one."""
     block: Tokens = Field(default=DEFAULT_BLOCK)
     """Emulated tokens of one cache block."""
     ratio: Count = DEFAULT_RATIO

@@ -13,6 +13,7 @@ from testbed.contract.link import LinkSpec
 from testbed.contract.role import Role
 from testbed.scenario.expect import Expect
 from testbed.scenario.file import ScenarioFile
+from testbed.scenario.layout import Layout
 from testbed.scenario.profiles import ModelFacts
 from testbed.scenario.topology import Topology
 from testbed.scenario.workload import Workload
@@ -38,6 +39,7 @@ class Scenario:
         shape: bytes and blocks per emulated token.
         hardware: times of prefill and decode.
         by_role: hardware of the roles that have their own.
+        near_prefill: hardware of P that share their site with an MD, where it differs.
         model: facts of the real model.
         sources: where each resolved number comes from, as (what, source).
         inputs: files read, with digests.
@@ -50,6 +52,7 @@ class Scenario:
     shape: Shape
     hardware: Hardware
     by_role: tuple[tuple[Role, Hardware], ...]
+    near_prefill: Hardware | None
     model: ModelFacts
     sources: tuple[tuple[str, str], ...]
     inputs: tuple[InputFile, ...]
@@ -117,8 +120,11 @@ class Scenario:
             slow_start_after_idle=tcp.slow_start_after_idle,
         )
 
-    def hardware_of(self, role: Role) -> Hardware:
-        """The hardware of agents of one role."""
+    def hardware_of(self, role: Role, site: str | None = None) -> Hardware:
+        """The hardware of agents of one role, at one site where it matters."""
+        beside = {place.site for place in self.layout.where(Role.DECODE)}
+        if role is Role.PREFILL and self.near_prefill is not None and site in beside:
+            return self.near_prefill
         return dict(self.by_role).get(role, self.hardware)
 
     def agent_model(self, weights: str | None) -> ModelConfig:
@@ -134,6 +140,11 @@ class Scenario:
     def link(self, link_class: str) -> LinkSpec:
         """The link of one class. Raises KeyError for a class the topology lacks."""
         return dict(self.links)[link_class]
+
+    @property
+    def layout(self) -> Layout:
+        """The topology with its parameters filled in."""
+        return self.topology.layout(dict(self.parameters))
 
     def count(self, role: Role) -> int:
         """Number of agents of one role."""

@@ -20,6 +20,7 @@ from testbed_agents.handoff.message import (
     Emission,
     Evicted,
     Failure,
+    FirstToken,
     Message,
     Peer,
     Refused,
@@ -101,25 +102,34 @@ class World:
     def __init__(
         self, prompt: Sequence, feed: int, most: int, mode: HandoffMode, lead: int = 2,
         stop: frozenset[int] = frozenset(), occupancy: Occupancy = BOUNDLESS,
-        load: float = 0.0,
+        load: float = 0.0, prefilled: bool = False,
     ) -> None:  # fmt: skip
         self.mode, self.load = mode, load
-        self.relay = RelayPart(5, feed, most, stop, occupancy, 0)
-        self.main = MainPart(5, feed, most, stop, lead)
-        self.client = ClientPart(5)
         self.prompt_rows = prompt.length
+        self.queues: dict[tuple[Peer, Peer], deque[Message]] = {}
+        first: int | None = None
+        if prefilled:  # P feeds the last prompt token, sends its row too, and emits position 0
+            prompt = prompt.fork()
+            first = prompt.step((feed,))
+            for to in (Peer.CLIENT, Peer.MAIN):
+                self.queues[Peer.PREFILL, to] = deque([FirstToken(5, first, "r1")])
+        self.prompt = prompt
+        self.most, self.stop = most, stop
+        self.relay = RelayPart(5, feed, most, stop, occupancy, 0, first)
+        self.main = MainPart(5, feed, most, stop, lead, prefilled=prefilled)
+        self.client = ClientPart(5, prefilled=prefilled)
         self.relay_kv: Sequence | None = prompt.fork()
         self.main_kv: Sequence | None = None
         self.coming: Sequence | None = prompt.fork()
         self.increment: tuple[int, Sequence] | None = None
-        self.queues: dict[tuple[Peer, Peer], deque[Message]] = {}
         self.dead: set[Peer] = set()
         self.feeds: dict[Peer, Feed] = {}
         self.released = {Peer.RELAY: 0, Peer.MAIN: 0}
         self.published = 0
         self.extended: list[int] = []
         self.seen: list[Delivered] = []
-        self.emitters: dict[int, set[Peer]] = {}
+        self.emitters: dict[int, set[Peer]] = {0: {Peer.PREFILL}} if prefilled else {}
+        self.do(Peer.RELAY, self.relay.begun())
 
     # --- moves --------------------------------------------------------------------------
 
@@ -144,6 +154,12 @@ class World:
         queue = self.queues[ends]
         message = queue[0] if keep else queue.popleft()
         match ends[1], message:
+            case Peer.CLIENT, FirstToken():
+                last = message.token in self.stop or self.most == 1
+                first = Emission(message.req, 0, 0, 0, (message.token,), last)
+                self.seen += self.client.accept(first)
+            case Peer.MAIN, FirstToken():
+                self.do(Peer.MAIN, self.main.first_heard(message.token))
             case Peer.CLIENT, Emission():
                 self.seen += self.client.accept(message)
             case Peer.CLIENT, Evicted():
@@ -156,6 +172,8 @@ class World:
                 self.do(Peer.MAIN, self.main.evicted(message))
             case Peer.MAIN, Resend():
                 self.do(Peer.MAIN, self.main.resend(message))
+            case Peer.MAIN, Failure():
+                self.do(Peer.MAIN, self.main.increment_failed())
             case Peer.MAIN, Cancel():
                 self.do(Peer.MAIN, self.main.cancelled())
             case Peer.RELAY, Takeover():
@@ -190,6 +208,18 @@ class World:
         assert self.main_kv is not None, "a step on released KV"
         self.extended.append(len(feed.tokens))
         self.do(Peer.MAIN, self.main.stepped(self.main_kv.step(feed.tokens)))
+
+    def relay_preempted(self) -> None:
+        """RLD loses the rows of its own tokens."""
+        if Peer.RELAY not in self.feeds and self.relay_kv is not None:
+            self.relay_kv = self.prompt.fork()
+            self.relay.preempted()
+
+    def main_preempted(self) -> None:
+        """MD loses the rows of all output tokens."""
+        if Peer.MAIN not in self.feeds and self.main_kv is not None:
+            self.main_kv = self.prompt.fork()
+            self.main.preempted()
 
     def kv_comes(self) -> None:
         """The prompt's KV is verified at MD."""

@@ -87,7 +87,7 @@ def serving_story() -> list[Told]:
     events += [routed(401, 0, "r1", "hit-below-threshold", 0, 0)]
     events += [matched(402, "p1", 0, 0), matched(402, "md1", 0, 8)]
     events += sent(0, "r1", 999, 1_200, 1_200, 1_300)
-    events += [told(1_500, "r1", Kind.RELAY_END, req=0, tokens=1, cause="last")]
+    events += [told(1_500, "r1", Kind.RELAY_END, req=0, tokens=1, ids=1, cause="last")]
     events += [routed(1_100, 1, "r1", "hit-below-threshold", 2, 4)]
     events += [matched(1_101, "p1", 1, 2), matched(1_101, "md1", 1, 3)]
     events += prefilled(1, 1_101, 1_201, 1_401)
@@ -97,7 +97,7 @@ def serving_story() -> list[Told]:
     events += [
         told(2_000, "md1", Kind.HANDOFF_START, req=1, mode="catch-up", heard=29),
         told(2_100, "md1", Kind.HANDOFF_END, req=1, position=30, computed=30),
-        told(2_105, "r1", Kind.RELAY_END, req=1, tokens=32, cause="taken-over"),
+        told(2_105, "r1", Kind.RELAY_END, req=1, tokens=32, ids=32, cause="taken-over"),
     ]
     events += answered(1, 30, *(2_110 + 20 * i for i in range(30)))
     events += [routed(1_500, 2, "", "hit-at-threshold", 8, 8)]

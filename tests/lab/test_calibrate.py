@@ -88,6 +88,29 @@ def test_every_link_of_a_topology_is_measured_with_overrides(testbed: Command) -
     assert {row["requested"] for row in delays} == {"2000000 ns"}
 
 
+@pytest.mark.parametrize(
+    ("topology", "lines"),
+    [
+        ("many-to-one", {"wan1": "10 ms", "wan4": "10 ms", "peer1": "2 ms"}),
+        ("mesh", {"wan1": "10 ms", "wan4": "10 ms", "peer1": "2 ms", "peer2": "2 ms"}),
+    ],
+)
+def test_every_line_between_many_sites_is_what_was_asked(
+    testbed: Command, topology: str, lines: dict[str, str]
+) -> None:
+    settings = ("--set", "links.wan={rtt: 20 ms, loss: none, segmentation: superframe}",
+                "--set", "links.peer={rtt: 4 ms}")  # fmt: skip
+    done = testbed("calibrate", topology, "--quick", "--json", *settings)
+    assert done.status == 0, done.out + done.err
+    rows = rows_of(done.out)
+    assert all(row["ok"] for row in rows)
+    for link, delay in lines.items():
+        asked = [row["requested"] for row in rows
+                 if row["link"] == link and "delay" in str(row["quantity"])]  # fmt: skip
+        assert asked
+        assert set(asked) == {f"{delay.removesuffix(' ms')}000000 ns"}
+
+
 def test_a_wrong_qdisc_is_invalid(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SPOILED_COMMAND, "calibrate", "wan-10g", "--quick", "--json"],
@@ -100,8 +123,16 @@ def test_a_wrong_qdisc_is_invalid(tmp_path: Path) -> None:
     assert "9.9" in str(wrong[1]["measured"])
 
 
-@pytest.mark.parametrize("topology", ["two-dc,prefill=2", "one-rack,decode=2"])
-def test_mininet_reaches_every_host_of_a_topology(tmp_path: Path, topology: str) -> None:
+@pytest.mark.parametrize(
+    ("topology", "pairs"),
+    [
+        ("two-dc,prefill=2", 12), ("one-rack,decode=2", 12), ("prfaas", 12),
+        ("many-to-one,primaries=2,decode=1", 20), ("mesh,primaries=2,remotes=2", 30),
+    ],
+)  # fmt: skip
+def test_mininet_reaches_every_host_of_a_topology(
+    tmp_path: Path, topology: str, pairs: int
+) -> None:
     linux = kernel_path()
     assert linux is not None
     run = tmp_path / "run"
@@ -114,4 +145,4 @@ def test_mininet_reaches_every_host_of_a_topology(tmp_path: Path, topology: str)
     outcome = boot(Kernel(linux, linux.with_name("entropy.so")), orders, cache_root())
     log = tail(run / "logs" / "guest.log", 60)
     assert outcome.status == 0, log
-    assert "0% dropped (12/12 received)" in log
+    assert f"0% dropped ({pairs}/{pairs} received)" in log

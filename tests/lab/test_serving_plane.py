@@ -79,3 +79,41 @@ def test_without_relay_the_first_token_waits_for_the_line(
     assert isinstance(late, float)
     assert isinstance(early, float)
     assert late > early
+
+
+SCARCE = ("--set", "serving.memory={relay: 62100 kB, decode: 62100 kB, headroom: 4 tokens}")
+PREFILLED = ("--set", "serving.first_token=prefill")
+RELAY_CACHE = ("--set", "serving.caches.relay=256 GiB")
+
+
+def test_where_memory_runs_out_the_answers_stay_those_of_one_engine(testbed: Command) -> None:
+    scarce = testbed("run", "pdd-hello", "--json", *SCARCE)
+    preemptions = figures(scarce, "serving", "preemptions")
+    assert isinstance(preemptions, int)
+    assert preemptions > 0
+    lost = figures(scarce, "serving", "preempted")
+    assert isinstance(lost, dict)
+    assert "r1" in lost
+
+
+def test_the_first_token_of_p_comes_before_any_transfer(testbed: Command, caught_up: Done) -> None:
+    prefilled = testbed("run", "pdd-hello", "--json", *PREFILLED, *RELAY_CACHE)
+    early, late = figures(prefilled, "ttft", "p50_s"), figures(caught_up, "ttft", "p50_s")
+    assert isinstance(early, float)
+    assert isinstance(late, float)
+    assert early < late
+    sizes = figures(prefilled, "transfer", "bytes_by_kind")
+    whole = figures(caught_up, "transfer", "bytes_by_kind")
+    assert isinstance(sizes, dict)
+    assert isinstance(whole, dict)
+    assert sizes["kv-relay"] < 0.8 * whole["kv-relay"]
+
+
+def test_a_token_id_costs_a_few_bytes_on_the_line(caught_up: Done) -> None:
+    told = figures(caught_up, "serving", "token_ids")
+    assert isinstance(told, dict)
+    assert told["requests"] > 0
+    assert 8 < told["bytes_per_token"] < 24
+    sizes = figures(caught_up, "transfer", "bytes_by_kind")
+    assert isinstance(sizes, dict)
+    assert sizes["token-ids"] == told["bytes"]

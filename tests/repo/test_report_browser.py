@@ -19,8 +19,13 @@ import pytest
 from testbed.checks import judge
 from testbed.contract.record import Record
 from testbed.report import Study, compare_study, write_comparison, write_report
+from testbed.report.comparison_charts import comparison_charts
+from testbed.report.results_page import write_results_page
+from testbed.reproduce.reduce import results_of
+from tests.fakes.example_study import GOOD, STUDY
 from tests.fakes.fake_run import FakeRun
 from tests.fakes.metrics import write_rough_metrics
+from tests.fakes.outcomes import outcomes
 from tests.fakes.run_folder import write_run_folder
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
@@ -85,10 +90,11 @@ class Seen(Record):
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The two kinds of report."""
+    """The three kinds of page."""
 
     run: Path
     study: Path
+    results: Path
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +118,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         write_report(folder)
         folders.append(folder)
     study = compare_study(Study("Wide against narrow", (folders[0],), (folders[1],)))
-    return Pages(folders[0] / "report.html", write_comparison(study, root / "study.html"))
+    results = results_of(STUDY, outcomes(GOOD))
+    return Pages(
+        folders[0] / "report.html",
+        write_comparison(study, root / "study.html"),
+        write_results_page(results, comparison_charts(study), root / "results.html"),
+    )
 
 
 def look(page: Path, width: int, scratch: Path, dark: bool = False) -> Seen:
@@ -162,11 +173,12 @@ def look(page: Path, width: int, scratch: Path, dark: bool = False) -> Seen:
 
 
 @pytest.mark.parametrize("width", [400, 1600])
-@pytest.mark.parametrize("kind", ["run", "study"])
+@pytest.mark.parametrize("kind", ["run", "study", "results"])
 def test_every_chart_is_drawn_and_nothing_overflows(
     pages: Pages, kind: str, width: int, tmp_path: Path
 ) -> None:
-    seen = look(pages.run if kind == "run" else pages.study, width, tmp_path)
+    seen = look({"run": pages.run, "study": pages.study, "results": pages.results}[kind], width,
+                tmp_path)  # fmt: skip
     assert seen.width == width
     assert (seen.state, seen.faults, seen.requests) == ("drawn", (), ())
     assert seen.drawn == seen.plots > 2

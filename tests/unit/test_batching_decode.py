@@ -9,251 +9,266 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.contract.agent import Hardware, Shape
-from testbed_agents.batching import Batch, Feed, Limits, Refused, Sequence
-from testbed_agents.batching.limits import limits_of
+from testbed.contract.serving import DeviceLimits, Reserve
+from testbed_agents.batching import Batch, Feed, Limits, Preempted, Refused, Sequence, limits_of
 
 pytestmark = pytest.mark.unit
 
-ROOMY = Limits(max_batch=4, kv_bytes=0, bytes_per_token=1, fixed_bytes=0, step_tokens=16)
-
 
 def limits(**changes: int) -> Limits:
-    values = {
-        "max_batch": 4, "kv_bytes": 0, "bytes_per_token": 1, "fixed_bytes": 0, "step_tokens": 16,
-    } | changes  # fmt: skip
+    values = {"max_batch": 4, "kv_bytes": 0, "bytes_per_token": 1, "fixed_bytes": 0} | changes
     return Limits(**values)
 
 
-def feeds(batch: Batch) -> list[tuple[int, int]]:
-    step = batch.plan()
-    return [] if step is None else [(feed.identity, feed.tokens) for feed in step.feeds]
+def held(batch: Batch, *sequences: Sequence) -> None:
+    """Submits and loads sequences, all of which must find room."""
+    for one in sequences:
+        assert batch.submit(one) is None
+        assert batch.admit() == one.identity
+        assert batch.loaded(one.identity)
 
 
-def test_a_sequence_decodes_one_token_a_step_and_ends() -> None:
-    batch = Batch(ROOMY)
-    batch.submit(Sequence(7, context=9, known=10, end=12))
-    ends = []
-    while (step := batch.plan()) is not None:
-        assert [feed.tokens for feed in step.feeds] == [1]
-        ends.append(batch.complete())
-    assert ends == [(), (), (7,)]
+def fed(batch: Batch, **wanted: int) -> list[tuple[int, int]]:
+    """Plans and runs a step; keys are ``s`` and the identity."""
+    step = batch.plan({int(name[1:]): tokens for name, tokens in wanted.items()})
+    if step.feeds:
+        batch.complete()
+    return [(feed.identity, feed.tokens) for feed in step.feeds]
+
+
+def test_a_sequence_is_fed_what_it_wants_behind_what_was_loaded() -> None:
+    batch = Batch(limits())
+    held(batch, Sequence(7, kept=9, end=12))
+    step = batch.plan({7: 1})
+    assert step.feeds == (Feed(7, start=9, tokens=1),)
+    batch.complete()
+    assert batch.plan({7: 2}).feeds == (Feed(7, start=10, tokens=2),)
+    assert batch.kv_bytes == 12
+    batch.complete()
+    assert batch.plan({7: 0}).feeds == ()
+    assert batch.remove(7)
     assert batch.kv_bytes == 0
+
+
+def test_who_is_not_loaded_holds_memory_and_is_not_fed() -> None:
+    batch = Batch(limits(kv_bytes=20))
+    batch.submit(Sequence(1, kept=5, end=9))
+    assert batch.plan({1: 1}).feeds == ()
+    assert batch.admit() == 1
+    assert batch.kv_bytes == 5
+    assert batch.plan({1: 1}).feeds == ()
+    assert batch.loaded(1)
+    assert fed(batch, s1=1) == [(1, 1)]
+    batch.remove(1)
+    assert not batch.loaded(1)
 
 
 def test_extend_decode_takes_its_width_while_others_go_on() -> None:
     batch = Batch(limits(extend_width=6))
-    batch.submit(Sequence(1, context=5, known=6, end=50))
-    batch.submit(Sequence(2, context=5, known=15, end=50))
-    assert feeds(batch) == [(1, 1), (2, 6)]
-    batch.complete()
-    assert feeds(batch) == [(1, 1), (2, 4)]
-    batch.complete()
-    assert feeds(batch) == [(1, 1), (2, 1)]
-
-
-def test_a_step_counts_what_the_hardware_profile_asks_for() -> None:
-    batch = Batch(ROOMY)
-    batch.submit(Sequence(1, context=100, known=101, end=500))
-    batch.submit(Sequence(2, context=50, known=60, end=500))
-    step = batch.plan()
-    assert step is not None
-    assert (step.batch, step.context, step.extra) == (2, 150, 9)
-    assert step.feeds[1] == Feed(2, start=50, tokens=10)
+    held(batch, Sequence(1, kept=5, end=50), Sequence(2, kept=5, end=50))
+    assert fed(batch, s1=1, s2=10) == [(1, 1), (2, 6)]
 
 
 def test_the_budget_of_a_step_is_shared_evenly() -> None:
     batch = Batch(limits(step_tokens=10))
-    for identity, known in ((1, 40), (2, 3), (3, 40)):
-        batch.submit(Sequence(identity, context=0, known=known, end=90))
-    assert feeds(batch) == [(1, 4), (2, 3), (3, 3)]
+    held(batch, *(Sequence(identity, kept=1, end=90) for identity in (1, 2, 3)))
+    assert fed(batch, s1=40, s2=3, s3=40) == [(1, 4), (2, 3), (3, 3)]
 
 
-def test_ids_that_arrive_late_are_fed_and_old_news_is_ignored() -> None:
-    batch = Batch(ROOMY)
-    batch.submit(Sequence(1, context=4, known=5, end=20))
-    assert feeds(batch) == [(1, 1)]
-    batch.learn(1, 9)
+def test_the_newest_is_preempted_and_comes_back_when_all_that_it_had_fits() -> None:
+    batch = Batch(limits(kv_bytes=22))
+    held(batch, Sequence(1, kept=8, end=20), Sequence(2, kept=10, end=16))
+    assert fed(batch, s1=1, s2=1) == [(1, 1), (2, 1)]
+    assert fed(batch, s1=1, s2=1) == [(1, 1), (2, 1)]
+    step = batch.plan({1: 1, 2: 1})
+    assert step.preempted == (Preempted(2, tokens=2),)
+    assert step.feeds == (Feed(1, start=10, tokens=1),)
     batch.complete()
-    batch.learn(1, 6)
-    assert feeds(batch) == [(1, 4)]
-    with pytest.raises(ValueError, match="ends at 20"):
-        batch.learn(1, 21)
+    assert (batch.held, batch.waiting, batch.kv_bytes) == ((1,), (2,), 11)
+    assert batch.admit() is None  # 11 of 22 are free, but it had 12 and wants one more
+    batch.remove(1)
+    assert batch.admit() == 2
+    assert batch.loaded(2)
+    assert batch.plan({2: 3}).feeds == (Feed(2, start=10, tokens=3),)
 
 
-def test_the_newest_is_preempted_and_computes_its_own_tokens_again() -> None:
-    batch = Batch(limits(kv_bytes=22, extend_width=2))
-    batch.submit(Sequence(1, context=8, known=9, end=20))
-    batch.submit(Sequence(2, context=18, known=19, end=25, prefix=8))
-    assert feeds(batch) == [(1, 1), (2, 1)]
-    batch.complete()
-    assert feeds(batch) == [(1, 1), (2, 1)]
-    batch.complete()
-    step = batch.plan()
-    assert step is not None
-    assert (step.preempted, step.admitted) == ((2,), ())
-    assert (batch.running, batch.waiting) == ((1,), (2,))
-    while 1 in batch.running:
-        batch.complete()
-        step = batch.plan()
-    # From its prefix at 8 up to the last known id at 21, wider than an extend-decode.
-    assert step is not None
-    assert step.feeds == (Feed(2, start=8, tokens=13),)
+def test_who_wants_nothing_keeps_its_memory_unless_an_older_one_needs_it() -> None:
+    batch = Batch(limits(kv_bytes=12))
+    held(batch, Sequence(1, kept=5, end=12), Sequence(2, kept=5, end=12))
+    assert fed(batch, s1=2) == [(1, 2)]
+    assert batch.held == (1, 2)
+    assert batch.plan({1: 1}).preempted == (Preempted(2, tokens=0),)
 
 
 def test_an_extend_decode_takes_only_the_memory_that_is_left() -> None:
-    batch = Batch(limits(kv_bytes=30, step_tokens=100))
-    batch.submit(Sequence(1, context=5, known=6, end=28))
-    batch.submit(Sequence(2, context=5, known=6, end=28))
-    batch.plan()
-    batch.complete()
-    batch.learn(2, 28)
-    # Both hold 6 and take one more, which leaves 30 - 14 for the second.
-    assert feeds(batch) == [(1, 1), (2, 17)]
-    batch.complete()
+    batch = Batch(limits(kv_bytes=30))
+    held(batch, Sequence(1, kept=6, end=28), Sequence(2, kept=6, end=28))
+    assert fed(batch, s1=1, s2=22) == [(1, 1), (2, 17)]
     assert batch.kv_bytes == 30
-    step = batch.plan()
-    assert step is not None
-    assert step.preempted == (2,)
+    assert [one.identity for one in batch.plan({1: 1, 2: 1}).preempted] == [2]
 
 
 def test_a_sequence_that_could_never_end_is_refused() -> None:
     batch = Batch(limits(kv_bytes=30, fixed_bytes=10))
-    assert batch.submit(Sequence(1, context=0, known=1, end=21)) is Refused.TOO_LONG
-    assert batch.submit(Sequence(2, context=0, known=1, end=20)) is None
-    assert batch.submit(Sequence(3, context=90, known=91, end=100, prefix=85)) is None
+    assert batch.submit(Sequence(1, kept=0, end=21)) is Refused.TOO_LONG
+    assert batch.submit(Sequence(2, kept=0, end=20)) is None
 
 
 def test_headroom_keeps_a_newcomer_out_but_never_the_first() -> None:
     batch = Batch(limits(kv_bytes=40, headroom_tokens=100))
-    batch.submit(Sequence(1, context=5, known=6, end=30))
-    batch.submit(Sequence(2, context=5, known=6, end=30))
-    assert feeds(batch) == [(1, 1)]
+    held(batch, Sequence(1, kept=5, end=30))
+    batch.submit(Sequence(2, kept=5, end=30))
+    assert batch.admit() is None
+
+
+def test_nobody_overtakes_the_oldest_that_waits() -> None:
+    batch = Batch(limits(kv_bytes=20))
+    held(batch, Sequence(1, kept=10, end=15))
+    batch.submit(Sequence(2, kept=15, end=20))
+    batch.submit(Sequence(3, kept=1, end=2))
+    assert batch.admit() is None
+    batch.remove(2)
+    assert batch.admit() == 3
+
+
+def test_a_whole_reserve_counts_what_will_come() -> None:
+    batch = Batch(Limits(4, 20, 1, 0, whole=True))
+    held(batch, Sequence(1, kept=5, end=12))
+    batch.submit(Sequence(2, kept=5, end=9))
+    assert batch.admit() is None
+
+
+def test_rows_from_elsewhere_need_room_and_a_loaded_sequence() -> None:
+    batch = Batch(limits(kv_bytes=20))
+    held(batch, Sequence(1, kept=5, end=15), Sequence(2, kept=5, end=15))
+    assert batch.grow(1, 10)
+    assert not batch.grow(2, 1)
+    assert not batch.grow(9, 1)
+    with pytest.raises(ValueError, match="cannot grow"):
+        batch.grow(1, 1)
 
 
 def test_a_sequence_that_leaves_during_a_step_gives_its_memory_back() -> None:
-    batch = Batch(ROOMY)
-    batch.submit(Sequence(1, context=5, known=6, end=30))
-    batch.plan()
+    batch = Batch(limits())
+    held(batch, Sequence(1, kept=5, end=30))
+    batch.plan({1: 1})
     assert batch.remove(1)
     assert not batch.remove(1)
-    assert batch.complete() == ()
-    assert batch.plan() is None
+    batch.complete()
+    assert batch.plan({}).feeds == ()
     assert batch.kv_bytes == 0
 
 
 def test_misuse_is_refused() -> None:
-    batch = Batch(ROOMY)
+    batch = Batch(limits())
     with pytest.raises(ValueError, match="no step"):
         batch.complete()
-    batch.submit(Sequence(1, context=5, known=6, end=30))
+    held(batch, Sequence(1, kept=5, end=7))
     with pytest.raises(ValueError, match="already"):
-        batch.submit(Sequence(1, context=5, known=6, end=30))
-    batch.plan()
+        batch.submit(Sequence(1, kept=5, end=30))
+    with pytest.raises(ValueError, match="ends at 7"):
+        batch.plan({1: 3})
+    batch.plan({1: 1})
     with pytest.raises(ValueError, match="not complete"):
-        batch.plan()
-    with pytest.raises(ValueError, match="not here"):
-        batch.learn(9, 10)
+        batch.plan({})
     with pytest.raises(ValueError, match="at least one token"):
         limits(step_tokens=3)
     with pytest.raises(ValueError, match="below zero"):
         limits(kv_bytes=-1)
     with pytest.raises(ValueError, match="does not hold"):
-        Sequence(1, context=6, known=6, end=30)
+        Sequence(1, kept=6, end=6)
 
 
-def test_limits_come_from_the_profile_and_the_shape() -> None:
+def test_limits_come_from_the_profile_the_shape_and_the_choice() -> None:
     hardware = Hardware(
         name="h", source="made up", prefill_base_s=0, prefill_token_s=0, prefill_attention_s=0,
         decode_base_s=0, decode_sequence_s=0, decode_context_s=0, max_batch=3,
         kv_memory_bytes=1000, extend_width=5,
     )  # fmt: skip
     shape = Shape(block_tokens=128, ratio=128, bytes_per_token=2, fixed_bytes=7)
-    found = limits_of(hardware, shape, step_tokens=8)
+    found = limits_of(hardware, shape, DeviceLimits(headroom_tokens=4))
     assert (found.max_batch, found.kv_bytes, found.extend_width) == (3, 1000, 5)
-    assert found.size(10) == 27
+    assert (found.headroom_tokens, found.whole, found.size(10)) == (4, False, 27)
+    chosen = DeviceLimits(reserve=Reserve.WHOLE)
+    assert limits_of(hardware, shape, chosen, 500).kv_bytes == 500
+    assert limits_of(hardware, shape, chosen, 500).whole
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A sequence and the step before which it arrives."""
+    """A sequence: the turn before which it arrives, its prompt, its answer, how it is fed."""
 
-    step: int
-    prefix: int
-    context: int
-    pending: int
-    more: int
-    late: int
-    """Further ids that arrive from elsewhere three steps later."""
+    turn: int
+    kept: int
+    answer: int
+    known: int
+    """Ids of the answer that are known from the start, as those of RLD are."""
+    idle: int
+    """Turns in which it wants nothing."""
 
 
 ARRIVALS = st.lists(
     st.builds(
-        Arrival,
-        step=st.integers(0, 20), prefix=st.integers(0, 20), context=st.integers(0, 30),
-        pending=st.integers(1, 20), more=st.integers(0, 15), late=st.integers(0, 15),
+        Arrival, st.integers(0, 6), st.integers(0, 8), st.integers(1, 12), st.integers(1, 12),
+        st.integers(0, 3),
     ),
-    min_size=1, max_size=12,
+    min_size=1, max_size=8,
 )  # fmt: skip
 LIMITS = st.builds(
-    Limits,
-    max_batch=st.integers(1, 5), kv_bytes=st.one_of(st.just(0), st.integers(40, 300)),
-    bytes_per_token=st.integers(1, 3), fixed_bytes=st.integers(0, 10),
-    step_tokens=st.integers(5, 30), extend_width=st.integers(0, 8),
-    headroom_tokens=st.integers(0, 4),
+    Limits, max_batch=st.integers(1, 4), kv_bytes=st.one_of(st.just(0), st.integers(20, 60)),
+    bytes_per_token=st.integers(1, 2), fixed_bytes=st.integers(0, 5),
+    step_tokens=st.one_of(st.just(0), st.integers(5, 30)), extend_width=st.integers(0, 8),
+    headroom_tokens=st.integers(0, 4), whole=st.booleans(),
 )  # fmt: skip
 
 
-@given(arrivals=ARRIVALS, limits=LIMITS, aborted=st.sets(st.integers(0, 11), max_size=3))
+@given(arrivals=ARRIVALS, limits=LIMITS, aborted=st.sets(st.integers(0, 7), max_size=3))
 def test_never_over_a_limit_in_order_of_arrival_and_everything_ends(
     arrivals: list[Arrival], limits: Limits, aborted: set[int]
 ) -> None:
     batch = Batch(limits)
     todo = dict(enumerate(arrivals))
     order: list[int] = []
-    has_kv: dict[int, int] = {}
-    ends: dict[int, int] = {}
-    ended: list[int] = []
-    work = sum(a.context + a.pending + a.more for a in arrivals)
-    for turn in range(20 + 2 * len(arrivals) * (work + 1)):
-        for identity in [i for i, one in todo.items() if one.step <= turn]:
+    done: dict[int, int] = {}  # answer tokens with KV
+    most: dict[int, int] = {}  # most that it ever had
+    work = sum(one.answer + one.idle + 2 for one in arrivals)
+    for turn in range(20 + 3 * len(arrivals) * work):
+        for identity in [i for i, one in todo.items() if one.turn <= turn]:
             one = todo.pop(identity)
-            context = one.prefix + one.context
-            known = context + one.pending
-            sequence = Sequence(identity, context, known, known + one.more, one.prefix)
-            if batch.submit(sequence) is None:
+            if batch.submit(Sequence(identity, one.kept, one.kept + one.answer)) is None:
                 order.append(identity)
-                has_kv[identity], ends[identity] = context, known + one.more
-        for identity in {*batch.running, *batch.waiting}:
-            one = arrivals[identity]
-            if turn == one.step + 3:
-                known = one.prefix + one.context + one.pending + one.late
-                batch.learn(identity, min(known, ends[identity]))
-        if turn == 5:
+                done[identity] = most[identity] = 0
+        if turn == 7:
             for identity in aborted & set(order):
-                if batch.remove(identity):
-                    order.remove(identity)
-        step = batch.plan()
-        if step is None:
-            if not todo:
-                break
-            continue
-        alive = [identity for identity in order if identity not in ended]
-        assert batch.running == tuple(alive[: step.batch])
-        assert batch.waiting == tuple(alive[step.batch :])
-        for identity in step.preempted:
-            has_kv[identity] = arrivals[identity].prefix
-        assert step.batch <= limits.max_batch
-        assert sum(feed.tokens for feed in step.feeds) <= limits.step_tokens
+                batch.remove(identity)
+                order.remove(identity)
+        while (admitted := batch.admit()) is not None:
+            assert batch.loaded(admitted)
+            done[admitted] = 0
+        wanted = {
+            i: min(arrivals[i].answer, max(arrivals[i].known, most[i] + 1)) - done[i]
+            for i in batch.held
+            if turn >= arrivals[i].turn + arrivals[i].idle
+        }
+        step = batch.plan(wanted)
+        for gone in step.preempted:
+            assert not limits.whole
+            assert gone.tokens == done[gone.identity]
+        assert (*batch.held, *batch.waiting) == tuple(order)
+        assert len(batch.held) <= limits.max_batch
+        assert not limits.step_tokens or sum(f.tokens for f in step.feeds) <= limits.step_tokens
         for feed in step.feeds:
-            assert feed.tokens >= 1
-            assert feed.start == has_kv[feed.identity]
-            has_kv[feed.identity] += feed.tokens
-        ended += batch.complete()
-        held = sum(
-            limits.size(has_kv[feed.identity] - arrivals[feed.identity].prefix)
-            for feed in step.feeds
-        )
-        assert limits.holds(held)
-    assert sorted(ended) == sorted(order)
-    assert all(has_kv[identity] == ends[identity] for identity in ended)
-    assert (batch.running, batch.waiting, batch.kv_bytes) == ((), (), 0)
+            assert 1 <= feed.tokens <= wanted[feed.identity]
+            assert not limits.extend_width or feed.tokens <= limits.extend_width
+            assert feed.start == arrivals[feed.identity].kept + done[feed.identity]
+            done[feed.identity] += feed.tokens
+            most[feed.identity] = max(most[feed.identity], done[feed.identity])
+        assert limits.holds(batch.kv_bytes)
+        assert batch.kv_bytes == sum(limits.size(arrivals[i].kept + done[i]) for i in batch.held)
+        if step.feeds:
+            batch.complete()
+        for identity in [i for i in batch.held if done[i] == arrivals[i].answer]:
+            batch.remove(identity)
+            order.remove(identity)
+    assert order == []
+    assert batch.kv_bytes == 0

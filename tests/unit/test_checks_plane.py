@@ -123,7 +123,7 @@ AUTHORITY: dict[str, tuple[Change, str]] = {
     "RLD ended twice": (repeat("relay.end", 2), "was given up 2 times"),
     "another RLD": (put("relay.end", 1, node="r2"), "relay.end at r2, not at its RLD r1"),
     "RLD in P-MD ended": (
-        add(60, "r1", Kind.RELAY_END, req=0, tokens=0, cause="last"),
+        add(60, "r1", Kind.RELAY_END, req=0, tokens=0, ids=0, cause="last"),
         "request 0 has a relay.end at r1",
     ),
     "no route": (drop("request.routed", 1), "request 1 was answered by r1 without a route"),

@@ -19,6 +19,8 @@ from testbed_agents.control.message import (
     decode,
     encode,
 )
+from testbed_agents.control.plane import Lost, Orphaned, Relay, Settle
+from testbed_agents.handoff.message import FirstToken, TokenIds
 
 NUMBERS = st.integers(0, 2**62 - 1)
 NAMES = st.text(max_size=40)
@@ -28,6 +30,12 @@ MESSAGES = st.one_of(
     st.builds(Announce, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NAMES),
     st.builds(Tokens, LISTS, LISTS, LISTS, LISTS),
     st.builds(Failed, NUMBERS, NAMES),
+    st.builds(Lost, NAMES),
+    st.builds(Orphaned, NUMBERS, NAMES),
+    st.builds(Relay, NUMBERS, LISTS, LISTS, NUMBERS, NAMES, NAMES, NAMES),
+    st.builds(Settle),
+    st.builds(FirstToken, NUMBERS, NUMBERS, NAMES),
+    st.builds(TokenIds, NUMBERS, NUMBERS, LISTS.map(tuple), st.booleans(), NUMBERS),
 )
 
 

@@ -19,8 +19,11 @@ ANSWER = reference(PROMPT, FEED, MOST, frozenset())
 def a_world(mode: HandoffMode, data: st.DataObject) -> World:
     cap = data.draw(st.integers(1, MOST))
     occupancy = Occupancy(most_tokens=cap, least_tokens=cap)
-    world = World(PROMPT, FEED, MOST, mode, data.draw(st.integers(0, 3)), occupancy=occupancy)
-    shuffle(world, data, data.draw(st.integers(0, 50)))
+    world = World(
+        PROMPT, FEED, MOST, mode, data.draw(st.integers(0, 3)), occupancy=occupancy,
+        prefilled=data.draw(st.booleans()),
+    )  # fmt: skip
+    shuffle(world, data, data.draw(st.integers(0, 50)), scarce=True)
     return world
 
 

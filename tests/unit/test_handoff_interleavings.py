@@ -116,10 +116,12 @@ def test_a_capped_relay_stops_and_main_goes_on(mode: HandoffMode, cap: int) -> N
     complete(world, REAL_ANSWER)
 
 
-def shuffle(world: World, data: st.DataObject, most: int) -> None:
-    """Anything that may happen, in any order, some messages twice."""
+def shuffle(world: World, data: st.DataObject, most: int, scarce: bool = False) -> None:
+    """Anything that may happen, in any order, some messages twice; preemption if ``scarce``."""
     for _ in range(most):
         moves: list[Callable[[], None]] = world.moves()
+        if scarce:
+            moves += [world.relay_preempted, world.main_preempted]
         for ends, queue in world.queues.items():
             if queue and ends[1] not in world.dead:
                 moves.append(lambda ends=ends: world.deliver(ends, keep=True))  # type: ignore[misc]
@@ -158,3 +160,49 @@ def test_any_interleaving_with_a_cheap_model(
     shuffle(world, data, data.draw(st.integers(0, 100)))
     world.drain()
     complete(world, whole(CHEAP, stop))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("split", range(1, MOST + 1))
+def test_behind_the_first_token_of_p_every_split_equals_one_engine(
+    mode: HandoffMode, split: int
+) -> None:
+    world = World(REAL, PROMPT[-1], MOST, mode, prefilled=True)
+    relay_reaches(world, split)
+    world.drain()
+    complete(world, REAL_ANSWER)
+    assert [one.epoch for one in world.seen][:1] == [0]
+    assert all(one.epoch > 0 for one in world.seen[1:])
+
+
+@given(**worlds, prefilled=st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_preemption_and_the_first_token_of_p_change_no_answer(
+    mode: HandoffMode, lead: int, cap: int, stop_at: int, data: st.DataObject, prefilled: bool
+) -> None:
+    stop = frozenset(CHEAP_ANSWER[stop_at : stop_at + 1])
+    occupancy = Occupancy(most_tokens=cap, least_tokens=cap)
+    world = World(CHEAP, PROMPT[-1], MOST, mode, lead, stop, occupancy, prefilled=prefilled)
+    shuffle(world, data, data.draw(st.integers(0, 120)), scarce=True)
+    world.drain()
+    complete(world, whole(CHEAP, stop))
+
+
+def test_a_step_alone_waits_once_for_the_id_that_puts_it_in_phase() -> None:
+    world = World(CHEAP, PROMPT[-1], MOST, HandoffMode.CATCH_UP)
+    relay_reaches(world, 3)
+    for _ in range(3):
+        world.deliver((Peer.RELAY, Peer.MAIN))
+    world.kv_comes()
+    world.main_step()
+    assert not world.main.may_wait
+    relay_reaches(world, 4)
+    world.deliver((Peer.RELAY, Peer.MAIN))  # in the middle of the step that computes it
+    world.main_step()
+    assert world.main.may_wait
+    assert world.main.pending == 1
+    relay_reaches(world, 5)
+    world.deliver((Peer.RELAY, Peer.MAIN))
+    assert not world.main.may_wait
+    world.drain()
+    complete(world, CHEAP_ANSWER)

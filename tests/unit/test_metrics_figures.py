@@ -98,6 +98,7 @@ def test_the_file_has_exactly_the_names_of_the_contract(run: Path) -> None:
         "rld",
         "serving",
         "goodput_rps",
+        "sla",
         "bcr",
         "link",
         "oracle",

@@ -141,7 +141,7 @@ def test_who_leaves_rld_as_another_comes_is_not_counted_with_it(tmp_path: Path) 
         event for event in serving_story()
         if event.kind is not Kind.RELAY_END or event.fields["req"] != 0
     ]  # fmt: skip
-    left = told(1_402, "r1", Kind.RELAY_END, req=0, tokens=1, cause="last")
+    left = told(1_402, "r1", Kind.RELAY_END, req=0, tokens=1, ids=1, cause="last")
     run = write_serving_run(tmp_path / "run", [*others, left])
     assert figure(compute(run), "serving.rld_peak") == 1
 

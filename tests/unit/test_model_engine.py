@@ -12,7 +12,7 @@ import torch
 
 from testbed.contract.agent import ModelConfig
 from testbed.errors import AgentError
-from testbed_agents.model import engine as engine_module
+from testbed_agents.model import attention as attention_module
 from testbed_agents.model.engine import Engine
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.llama import build_llama
@@ -105,12 +105,33 @@ def test_prefill_leaves_its_past_alone(model: Engine) -> None:
     assert b"".join(past.blocks(1)) == before
 
 
+def test_a_sequence_may_branch_after_it_was_continued(model: Engine) -> None:
+    """What attention keeps of a sequence grows with it alone: a branch has its own."""
+    tokens = prompt(5, 6, HIT, LENGTH)
+    trunk = model.prefill(tokens[:-1])
+    whole = generate(model, trunk, tokens[-1], 6, 150)  # beyond the first room
+    branch = trunk.prefix(LENGTH + 9)
+    assert generate(model, branch, whole[9], 6, 20) == whole[10:30]
+    model.prefill((1, 2, 3), trunk)
+    assert generate(model, trunk, whole[-1], 6, 1) == answer(model, 6, 151)[-1:]
+
+
+def test_rows_that_came_from_elsewhere_are_seen(model: Engine) -> None:
+    """An increment joined behind a sequence that this engine continued before."""
+    tokens = prompt(5, 7, HIT, LENGTH)
+    here = model.prefill(tokens[:-1])
+    whole = generate(model, here, tokens[-1], 7, 12)
+    there = model.prefill(tokens[:-1])
+    there.append(here.part(LENGTH - 1, LENGTH + 4).segments()[0])
+    assert generate(model, there, whole[4], 7, 6) == whole[5:11]
+
+
 def test_long_prompts_are_cut_to_bound_memory(
     model: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = prompt(5, 1, HIT, LENGTH)
     whole = model.score(tokens)
-    monkeypatch.setattr(engine_module, "SCORES_MAX", 7 * LENGTH)
+    monkeypatch.setattr(attention_module, "SCORES_MAX", 7 * LENGTH)
     assert torch.allclose(model.score(tokens), whole, rtol=0, atol=1e-11)
 
 

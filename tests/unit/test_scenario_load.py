@@ -75,7 +75,7 @@ def test_every_fault_is_said_at_once_with_file_line_and_key(tmp_path: Path) -> N
     path.write_text(BAD)
     faults = faults_of(str(path))
     wanted = {
-        3: "topology.name: unknown name 'two-dcc'; did you mean 'two-dc'? known: one-rack, two-dc",
+        3: "topology.name: unknown name 'two-dcc'; did you mean 'two-dc'? known: many-to-one",
         5: "links.wan.rtt: 20 has no unit",
         6: "links.fabric.correlation: correlated",
         7: "links.client.limit: is not a setting",

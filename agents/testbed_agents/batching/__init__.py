@@ -5,9 +5,10 @@ model and its clock, and reports it complete.
 """
 
 from testbed_agents.batching.batch import Batch, Refused
-from testbed_agents.batching.limits import Limits
-from testbed_agents.batching.memory import KvMemory
+from testbed_agents.batching.limits import Limits, limits_of
 from testbed_agents.batching.sequence import Sequence
-from testbed_agents.batching.step import Feed, Step
+from testbed_agents.batching.step import Feed, Preempted, Step
 
-__all__ = ["Batch", "Feed", "KvMemory", "Limits", "Refused", "Sequence", "Step"]
+__all__ = [
+    "Batch", "Feed", "Limits", "Preempted", "Refused", "Sequence", "Step", "limits_of",
+]  # fmt: skip

@@ -2,23 +2,24 @@
 
 ::
 
-    submit ─▶ [ waiting, oldest first ] ─ admit ─▶ [ running ] ─ complete ─▶ ended
-                     ▲                                  │
-                     └──────── preempt, newest first ───┘
+    submit ─▶ [ waiting, oldest first ] ─ admit ─▶ [ held ] ─ loaded ─▶ fed step by step
+                     ▲                                │
+                     └──────── preempt, newest first ─┘
 
-Every running sequence arrived before every waiting one: admission takes the oldest
-and never skips it, preemption takes the newest. So the oldest of all always runs, is
-fed in each step, and ends; nobody starves.
+Every sequence that is held arrived before every waiting one: admission takes the oldest
+and never skips it, preemption takes the newest. So the oldest of all always keeps its
+place and ends; nobody starves.
 """
 
 from __future__ import annotations
 
 import bisect
+from collections.abc import Mapping
 from enum import StrEnum
 
 from testbed_agents.batching.limits import Limits
 from testbed_agents.batching.sequence import Sequence
-from testbed_agents.batching.step import Feed, Step
+from testbed_agents.batching.step import Feed, Preempted, Step
 
 
 class Refused(StrEnum):
@@ -31,21 +32,22 @@ class Refused(StrEnum):
 class Batch:
     """Sequences of one decode instance.
 
-    One step at a time: ``plan``, run it, ``complete``. Misuse (a step planned twice, a
-    sequence submitted twice, one that is unknown) raises ValueError.
+    One step at a time: ``plan``, run it, ``complete``; sequences may be admitted, loaded
+    and removed while it runs. Misuse (a step planned twice, a sequence submitted twice,
+    one that is unknown) raises ValueError.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._running: list[Sequence] = []  # by ticket, as is _waiting
+        self._held: list[Sequence] = []  # by ticket, as is _waiting
         self._waiting: list[Sequence] = []
         self._tickets = 0
-        self._planned: Step | None = None
+        self._stepping = False
 
     @property
-    def running(self) -> tuple[int, ...]:
+    def held(self) -> tuple[int, ...]:
         """Sequences that hold memory, oldest first."""
-        return tuple(one.identity for one in self._running)
+        return tuple(one.identity for one in self._held)
 
     @property
     def waiting(self) -> tuple[int, ...]:
@@ -54,139 +56,152 @@ class Batch:
 
     @property
     def kv_bytes(self) -> int:
-        """Memory of all running sequences."""
-        return sum(self._limits.size(one.own) for one in self._running)
+        """Memory of all that are held, with what the step under way adds."""
+        return sum(self._limits.size(one.context + one.planned) for one in self._held)
+
+    def fits(self, end: int) -> bool:
+        """Whether a sequence of ``end`` tokens could ever be held."""
+        return self._limits.holds(self._limits.size(end))
 
     def submit(self, sequence: Sequence) -> Refused | None:
         """Take a sequence in; None when it waits now."""
-        if any(one.identity == sequence.identity for one in (*self._running, *self._waiting)):
+        if any(one.identity == sequence.identity for one in (*self._held, *self._waiting)):
             raise ValueError(f"sequence {sequence.identity} is here already")
-        if not self._limits.holds(self._limits.size(sequence.end - sequence.prefix)):
+        if not self.fits(sequence.end):
             return Refused.TOO_LONG
         sequence.ticket = self._tickets
         self._tickets += 1
         self._waiting.append(sequence)
         return None
 
-    def learn(self, identity: int, known: int) -> None:
-        """Ids up to position ``known`` have arrived from elsewhere; fewer than before is no news.
-
-        Raises ValueError beyond the end of the sequence.
-        """
-        one = self._find(identity)
-        if known > one.end:
-            raise ValueError(f"sequence {identity} ends at {one.end}, not at {known}")
-        one.known = max(one.known, known)
-
     def remove(self, identity: int) -> bool:
         """Forget a sequence (answered, aborted); False when it is not here.
 
         Legal while a step is under way: its feed is then ignored by ``complete``.
         """
-        for sequences in (self._running, self._waiting):
+        for sequences in (self._held, self._waiting):
             for index, one in enumerate(sequences):
                 if one.identity == identity:
                     del sequences[index]
                     return True
         return False
 
-    def plan(self) -> Step | None:
-        """The next step; None when there is nothing to do."""
-        if self._planned is not None:
-            raise ValueError("the step before is not complete")
-        preempted = self._preempt()
-        admitted = self._admit()
-        if not self._running:
+    def admit(self) -> int | None:
+        """The oldest that waits, which holds memory from now on; None while it must wait.
+
+        All that it had before fits, not only its next token: a sequence that computes
+        thousands of tokens again would be preempted half way, over and over. The first of
+        all needs no headroom.
+        """
+        if not self._waiting or len(self._held) >= self._limits.max_batch:
             return None
-        shares = self._shares()
-        feeds = tuple(
-            Feed(one.identity, one.context, tokens)
-            for one, tokens in zip(self._running, shares, strict=True)
-        )
-        self._planned = Step(feeds, admitted, preempted)
-        return self._planned
+        one = self._waiting[0]
+        claimed = sum(self._claim(other) for other in (*self._held, one))
+        headroom = self._limits.headroom_tokens * self._limits.bytes_per_token
+        if not self._limits.holds(claimed + headroom * len(self._held)):
+            return None
+        del self._waiting[0]
+        one.context, one.loaded = one.kept, False
+        self._held.append(one)
+        return one.identity
 
-    def complete(self) -> tuple[int, ...]:
-        """The planned step has run; returns the sequences that ended, oldest first."""
-        if self._planned is None:
+    def loaded(self, identity: int) -> bool:
+        """Its kept tokens have been copied in; False where it lost its place meanwhile."""
+        for one in self._held:
+            if one.identity == identity:
+                one.loaded = True
+                return True
+        return False
+
+    def grow(self, identity: int, tokens: int) -> bool:
+        """KV of further tokens has come from elsewhere; False where it has no room.
+
+        Only for a sequence that no step feeds.
+        """
+        one = next((one for one in self._held if one.identity == identity), None)
+        if one is None or not one.loaded:
+            return False
+        if tokens < 0 or one.planned or one.context + tokens > one.end:
+            raise ValueError(f"sequence {identity} cannot grow by {tokens} tokens now")
+        if not self._limits.holds(self.kv_bytes + tokens * self._limits.bytes_per_token):
+            return False
+        one.context += tokens
+        one.reached = min(one.end, max(one.reached, one.context + 1))
+        return True
+
+    def plan(self, wanted: Mapping[int, int]) -> Step:
+        """The next step, where ``wanted`` has the ids that each sequence could be fed.
+
+        Sequences that want none, or are not loaded, keep their memory and are not fed.
+        A step that feeds nobody needs no ``complete``.
+        """
+        if self._stepping:
+            raise ValueError("the step before is not complete")
+        preempted = self._preempt(wanted)
+        fed = [one for one in self._held if _is_fed(one, wanted)]
+        for one, tokens in zip(fed, self._shares(fed, wanted), strict=True):
+            if one.context + tokens > one.end:
+                raise ValueError(f"sequence {one.identity} ends at {one.end} tokens")
+            one.planned = tokens
+        self._stepping = bool(fed)
+        return Step(tuple(Feed(one.identity, one.context, one.planned) for one in fed), preempted)
+
+    def complete(self) -> None:
+        """The planned step has run."""
+        if not self._stepping:
             raise ValueError("no step was planned")
-        fed = {feed.identity: feed.tokens for feed in self._planned.feeds}
-        self._planned = None
-        ended: list[int] = []
-        for one in self._running:
-            one.context += fed.get(one.identity, 0)
-            one.known = min(one.end, max(one.known, one.context + 1))
-            one.recomputing = one.recomputing and one.pending > 1
-            if one.context == one.end:
-                ended.append(one.identity)
-        self._running = [one for one in self._running if one.context < one.end]
-        return tuple(ended)
+        self._stepping = False
+        for one in self._held:
+            one.context += one.planned
+            one.planned = 0
+            one.reached = min(one.end, max(one.reached, one.context + 1))
 
-    def _preempt(self) -> tuple[int, ...]:
-        """Drop the newest until each of the others can take one token."""
-        preempted: list[int] = []
-        while not self._limits.holds(self._with_one_more_token()):
-            newest = self._running.pop()
-            newest.context = newest.prefix
-            newest.recomputing = True
+    def _preempt(self, wanted: Mapping[int, int]) -> tuple[Preempted, ...]:
+        """Drop the newest until each that is fed can take one token."""
+        preempted: list[Preempted] = []
+        while not self._limits.holds(self._with_one_more_token(wanted)):
+            newest = self._held.pop()
+            preempted.append(Preempted(newest.identity, max(0, newest.context - newest.kept)))
+            newest.context, newest.loaded = 0, False
             bisect.insort(self._waiting, newest, key=_ticket)
-            preempted.append(newest.identity)
         return tuple(preempted)
 
-    def _admit(self) -> tuple[int, ...]:
-        """Let the oldest in while all their known ids fit; the first of all needs no headroom.
-
-        Room for one token would do for a step, but a sequence that computes 64K tokens again
-        would be preempted half way, over and over.
-        """
-        size = sum(self._known_size(one) for one in self._running)
-        headroom = self._limits.headroom_tokens * self._limits.bytes_per_token
-        admitted: list[int] = []
-        for one in self._waiting:
-            size += self._known_size(one)
-            full = len(self._running) == self._limits.max_batch
-            if full or not self._limits.holds(size + headroom * len(self._running)):
-                break
-            self._running.append(one)
-            admitted.append(one.identity)
-        del self._waiting[: len(admitted)]
-        return tuple(admitted)
-
-    def _shares(self) -> list[int]:
+    def _shares(self, fed: list[Sequence], wanted: Mapping[int, int]) -> list[int]:
         """One token for each, then even shares of what budget, width and memory leave."""
         limits = self._limits
-        shares = [1] * len(self._running)
-        left = limits.step_tokens - len(shares)
+        shares = [1] * len(fed)
+        most = {
+            index: min(wanted[one.identity], limits.extend_width or wanted[one.identity]) - 1
+            for index, one in enumerate(fed)
+        }
+        left = sum(most.values())
+        if limits.step_tokens:
+            left = min(left, limits.step_tokens - len(fed))
         if limits.kv_bytes and limits.bytes_per_token:
-            room = (limits.kv_bytes - self._with_one_more_token()) // limits.bytes_per_token
-            left = min(left, room)
-        wanted = {index: self._most(one) - 1 for index, one in enumerate(self._running)}
-        hungry = [index for index, tokens in wanted.items() if tokens]
+            free = limits.kv_bytes - self._with_one_more_token(wanted)
+            left = min(left, free // limits.bytes_per_token)
+        hungry = [index for index, tokens in most.items() if tokens]
         while hungry and left:
             each = max(1, left // len(hungry))
             for index in hungry[:left] if each == 1 else hungry:
-                given = min(each, wanted[index], left)
+                given = min(each, most[index], left)
                 shares[index] += given
-                wanted[index] -= given
+                most[index] -= given
                 left -= given
-            hungry = [index for index in hungry if wanted[index]]
+            hungry = [index for index in hungry if most[index]]
         return shares
 
-    def _most(self, one: Sequence) -> int:
-        width = self._limits.extend_width
-        return one.pending if one.recomputing or not width else min(one.pending, width)
+    def _claim(self, one: Sequence) -> int:
+        """What admission counts for a sequence."""
+        tokens = one.end if self._limits.whole else max(one.context + one.planned, one.reached)
+        return self._limits.size(tokens)
 
-    def _known_size(self, one: Sequence) -> int:
-        return self._limits.size(one.known - one.prefix)
+    def _with_one_more_token(self, wanted: Mapping[int, int]) -> int:
+        return sum(self._limits.size(one.context + _is_fed(one, wanted)) for one in self._held)
 
-    def _with_one_more_token(self) -> int:
-        return sum(self._limits.size(one.own + 1) for one in self._running)
 
-    def _find(self, identity: int) -> Sequence:
-        for one in (*self._running, *self._waiting):
-            if one.identity == identity:
-                return one
-        raise ValueError(f"sequence {identity} is not here")
+def _is_fed(one: Sequence, wanted: Mapping[int, int]) -> bool:
+    return one.loaded and wanted.get(one.identity, 0) > 0
 
 
 def _ticket(one: Sequence) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from testbed.contract.agent import Hardware, Shape
+from testbed.contract.serving import DeviceLimits, Reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +21,27 @@ class Limits:
     """Device memory for KV; 0 is no limit."""
     bytes_per_token: int
     fixed_bytes: int
-    step_tokens: int
+    step_tokens: int = 0
+    """Most tokens of one step; 0 is no limit."""
     extend_width: int = 0
-    """Most tokens a step feeds to one sequence; 0 is no limit. A recomputing one has none."""
+    """Most tokens a step feeds to one sequence; 0 is no limit."""
     headroom_tokens: int = 0
     """Room that admission leaves for each running sequence to grow."""
+    whole: bool = False
+    """Admit a sequence with room for all that it can ever have: nobody is preempted."""
 
     def __post_init__(self) -> None:
-        if self.max_batch < 1 or self.step_tokens < self.max_batch:
+        if self.max_batch < 1 or 0 < self.step_tokens < self.max_batch:
             raise ValueError("a step needs at least one token for each sequence of a full batch")
         smallest = min(
-            self.kv_bytes, self.bytes_per_token, self.fixed_bytes, self.extend_width,
-            self.headroom_tokens,
+            self.kv_bytes, self.bytes_per_token, self.fixed_bytes, self.step_tokens,
+            self.extend_width, self.headroom_tokens,
         )  # fmt: skip
         if smallest < 0:
             raise ValueError("a limit of a batch cannot be below zero")
 
     def size(self, tokens: int) -> int:
-        """Bytes that a sequence with ``tokens`` tokens of its own occupies."""
+        """Bytes that a sequence with ``tokens`` tokens occupies."""
         return self.fixed_bytes + tokens * self.bytes_per_token
 
     def holds(self, size: int) -> bool:
@@ -45,16 +49,14 @@ class Limits:
         return not self.kv_bytes or size <= self.kv_bytes
 
 
-def limits_of(
-    hardware: Hardware, shape: Shape, step_tokens: int, headroom_tokens: int = 0
-) -> Limits:
-    """The limits of a hardware profile for one KV shape. Raises ValueError on a small step."""
+def limits_of(hardware: Hardware, shape: Shape, chosen: DeviceLimits, kv_bytes: int = 0) -> Limits:
+    """The limits of a hardware profile for one KV shape; ``kv_bytes`` goes before the profile's."""
     return Limits(
         max_batch=hardware.max_batch,
-        kv_bytes=hardware.kv_memory_bytes,
+        kv_bytes=kv_bytes or hardware.kv_memory_bytes,
         bytes_per_token=shape.bytes_per_token,
         fixed_bytes=shape.fixed_bytes,
-        step_tokens=step_tokens,
         extend_width=hardware.extend_width,
-        headroom_tokens=headroom_tokens,
+        headroom_tokens=chosen.headroom_tokens,
+        whole=chosen.reserve is Reserve.WHOLE,
     )

@@ -2,46 +2,41 @@
 
 ::
 
-    0 ────── prefix ────────── context ───────── known ─────────── end
-      shared cache │  own KV   │  ids to feed  │  not known yet  │
+    0 ───────── kept ──────────── context ───────────────────── end
+      on the host │  computed here  │  not there yet            │
+      too: copied │  and computed   │
+      in          │  again if lost  │
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class Sequence:
     """Token counts of one sequence; every count starts at the first token of the prompt.
 
-    ``prefix`` tokens lie in a shared cache that counts its own bytes and keeps them
-    through a preemption. ``known`` ids can be fed; one more is known after each step
-    that feeds them all, because that step yields the next token. The sequence ends when
-    ``end`` tokens have KV, that is: when the step that yields its last token is complete.
+    The KV of its first ``kept`` tokens lies on the host as long as the sequence lives:
+    it is copied in when the sequence is admitted, and again after a preemption. What lies
+    behind is computed, and computed again. It never has more than ``end`` tokens.
     """
 
     identity: int
-    context: int
-    known: int
+    kept: int
     end: int
-    prefix: int = 0
-    recomputing: bool = False
-    ticket: int = -1
+    context: int = field(default=0, init=False)
+    """Tokens with KV on the device."""
+    reached: int = field(default=0, init=False)
+    """What admission asks room for: the most it ever held, and one token more."""
+    planned: int = field(default=0, init=False)
+    """Tokens that the step under way feeds."""
+    loaded: bool = field(default=False, init=False)
+    """Whether the kept tokens have been copied in."""
+    ticket: int = field(default=-1, init=False)
     """Order of arrival; set when submitted."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.prefix <= self.context < self.known <= self.end:
-            raise ValueError(
-                f"sequence {self.identity}: 0 <= prefix <= context < known <= end does not hold"
-            )
-
-    @property
-    def pending(self) -> int:
-        """Ids that are known and have no KV yet."""
-        return self.known - self.context
-
-    @property
-    def own(self) -> int:
-        """Tokens whose KV this sequence holds itself."""
-        return self.context - self.prefix
+        if not 0 <= self.kept < self.end:
+            raise ValueError(f"sequence {self.identity}: 0 <= kept < end does not hold")
+        self.reached = self.kept + 1

@@ -15,27 +15,16 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One step: who is fed what, who joined, whose KV is dropped before it.
+class Preempted:
+    """A sequence that lost its place: ``tokens`` tokens must be computed again."""
 
-    A preempted sequence loses all KV beyond its prefix and waits to compute it again.
-    """
+    identity: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: who is fed what, and whose KV is dropped before it."""
 
     feeds: tuple[Feed, ...]
-    admitted: tuple[int, ...]
-    preempted: tuple[int, ...]
-
-    @property
-    def batch(self) -> int:
-        """Sequences in the step."""
-        return len(self.feeds)
-
-    @property
-    def context(self) -> int:
-        """Tokens of context over all of them, before the step."""
-        return sum(feed.start for feed in self.feeds)
-
-    @property
-    def extra(self) -> int:
-        """Tokens beyond one a sequence."""
-        return sum(feed.tokens - 1 for feed in self.feeds)
+    preempted: tuple[Preempted, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -73,7 +73,8 @@ async def client_main(runtime: Runtime) -> None:
     config = runtime.config
     if config.workload is None:
         raise AgentError("start the client", config.node, "its config names no workload")
-    requests = list(read_workload(Path(config.workload)))
+    turn, turns = config.turn
+    requests = [one for one in read_workload(Path(config.workload)) if one.id % turns == turn]
     if config.serving is not None:
         await _ask(runtime, requests)
         return
@@ -95,7 +96,7 @@ async def _ask(runtime: Runtime, requests: list[Request]) -> None:
     asked = Asked(runtime)
     await runtime.barrier()
     asked.connect()
-    await _until_ended(runtime, requests, asked.submit, asked.listen())
+    await _until_ended(runtime, requests, asked.submit, asked.listen(), asked.settle)
     asked.expire()
 
 
@@ -104,8 +105,12 @@ async def _until_ended(
     requests: list[Request],
     submit: Submitting,
     listen: Coroutine[None, None, None],
+    settle: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Offers all requests, until every one has ended, the deadline, or the lab says stop."""
+    """Offers all requests, until every one has ended, the deadline, or the lab says stop.
+
+    ``settle`` is awaited once they have: others may still have something to finish.
+    """
     users = runtime.config.closed_loop
     offer = (
         _open_loop(runtime, submit, requests)
@@ -113,7 +118,7 @@ async def _until_ended(
         else _closed_loop(runtime, submit, requests, users)
     )
     listener = asyncio.create_task(listen)
-    offering = asyncio.create_task(offer)
+    offering = asyncio.create_task(_and_then(offer, settle))
     deadline = asyncio.create_task(runtime.clock.until(runtime.config.window.deadline_ns))
     stopped = asyncio.create_task(runtime.stop.wait())
     await asyncio.wait((offering, deadline, listener, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -121,6 +126,14 @@ async def _until_ended(
         if task.done():
             task.result()  # a failure propagates
         task.cancel()
+
+
+async def _and_then(
+    offer: Coroutine[None, None, None], settle: Callable[[], Awaitable[None]] | None
+) -> None:
+    await offer
+    if settle is not None:
+        await settle()
 
 
 def _submit(runtime: Runtime, answers: Answers, request: Request) -> asyncio.Event:

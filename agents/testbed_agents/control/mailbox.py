@@ -7,8 +7,10 @@ are numeric and private to the lab.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import zmq
 
@@ -21,6 +23,15 @@ _SOURCE_PORT = 61_000
 chose would make the leg that a connection takes a matter of its random numbers."""
 _QUEUE_MAX = 100_000
 """Messages that may wait for one peer before sending is an error."""
+_BEAT_MS = 2_000
+_SILENCE_MS = 10_000
+"""A watched peer is asked for a sign of life this often, and is lost after this silence. A
+process that ends is noticed at once, by its closed connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """A watched peer's connection ended: it died, left, or cannot be reached any more."""
 
 
 class Mailbox:
@@ -39,7 +50,10 @@ class Mailbox:
         self._ports = {name: _SOURCE_PORT + i for i, name in enumerate(sorted(self._peers))}
         self._outboxes: dict[str, zmq.Socket[bytes]] = {}
         self._leaving: dict[str, list[bytes]] = {}
-        self._arrived: deque[bytes] = deque()
+        self._arrived: deque[bytes | str] = deque()
+        """Messages, and names of watched peers that departed."""
+        self._monitors: dict[str, zmq.Socket[bytes]] = {}
+        self._dropped: set[str] = set()
         self._waiter: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
@@ -51,9 +65,9 @@ class Mailbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def connect(self, name: str) -> None:
-        """Opens the connection to a peer ahead of the first message."""
-        if name in self._outboxes:
+    def connect(self, name: str, beat: bool = False) -> None:
+        """Opens the connection to a peer ahead of the first message; ``beat`` keeps it alive."""
+        if name in self._outboxes or name in self._dropped:
             return
         peer = self._peers.get(name)
         if peer is None:
@@ -61,16 +75,45 @@ class Mailbox:
         outbox: zmq.Socket[bytes] = self._context.socket(zmq.PUSH)
         outbox.setsockopt(zmq.SNDHWM, _QUEUE_MAX)
         outbox.setsockopt(zmq.LINGER, 1_000)
+        if beat:
+            outbox.setsockopt(zmq.HEARTBEAT_IVL, _BEAT_MS)
+            outbox.setsockopt(zmq.HEARTBEAT_TIMEOUT, _SILENCE_MS)
         source = f"{self._address}:{self._ports[name]}"
         outbox.connect(f"tcp://{source};{peer.address}:{peer.control_port}")
         self._outboxes[name] = outbox
 
-    def send(self, name: str, message: Message) -> None:
+    def watch(self, name: str) -> None:
+        """Like ``connect``; the end of the connection is then received as ``Departed``."""
+        if name in self._monitors or name in self._dropped:
+            return
+        self.connect(name, beat=True)
+        monitor = self._outboxes[name].get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._monitors[name] = monitor
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(monitor.fileno(), self._departed, name)
+        self._departed(name)  # the descriptor makes a sound once: nothing may be left in it
+
+    def drop(self, name: str) -> None:
+        """The peer is gone for good: nothing is sent to it any more, what waits is forgotten."""
+        self._dropped.add(name)
+        self._leaving.pop(name, None)
+        self._unwatch(name)
+        outbox = self._outboxes.pop(name, None)
+        if outbox is not None:
+            outbox.close(linger=0)
+
+    def send(self, name: str, message: Message) -> int:
         """Sends without waiting, with all that goes to the same peer in this turn of the loop.
+
+        Returns the bytes of the message, without ZeroMQ's and TCP's headers. What is for a
+        dropped peer is dropped too: 0 bytes.
 
         Raises:
             AgentError: the name is unknown, or the peer's queue was full at an earlier turn.
         """
+        if name in self._dropped:
+            return 0
         self.connect(name)
         if self._defect is not None:
             raise self._defect
@@ -80,6 +123,7 @@ class Mailbox:
         if not self._leaving:
             self._loop.call_soon(self._depart)
         self._leaving.setdefault(name, []).append(data)
+        return len(data)
 
     def _depart(self) -> None:
         """One ZeroMQ operation a peer: each costs about thirty system calls on its way."""
@@ -92,8 +136,11 @@ class Mailbox:
                     "send a control message", name, f"{_QUEUE_MAX} messages wait for it already"
                 )
 
-    async def receive(self) -> tuple[str, Message]:
-        """(sender, message) in arrival order; raises ProtocolError on nonsense."""
+    async def receive(self) -> tuple[str, Message | Departed]:
+        """(sender, message) in arrival order; raises ProtocolError on nonsense.
+
+        ``Departed`` comes only to those who ``watch``; the peer's last messages may follow it.
+        """
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         if not self._reading:
@@ -107,7 +154,8 @@ class Mailbox:
             raise AgentError(
                 "receive control messages", self._name, f"more than {_QUEUE_MAX} wait to be read"
             )
-        return decode(self._arrived.popleft())
+        first = self._arrived.popleft()
+        return (first, Departed()) if isinstance(first, str) else decode(first)
 
     def _drain(self) -> None:
         """Takes everything that is there: every part of a delivery is a message.
@@ -120,14 +168,41 @@ class Mailbox:
                 self._arrived.append(self._inbox.recv(zmq.NOBLOCK))
             except zmq.Again:
                 break
+        self._wake()
+
+    def _departed(self, name: str) -> None:
+        """Takes every event of a monitor, for the same reason; one is enough to know."""
+        monitor, seen = self._monitors[name], False
+        with contextlib.suppress(zmq.Again):
+            while True:
+                monitor.recv_multipart(zmq.NOBLOCK)
+                seen = True
+        if seen:
+            self._unwatch(name)
+            self._arrived.append(name)
+            self._wake()
+
+    def _unwatch(self, name: str) -> None:
+        monitor = self._monitors.pop(name, None)
+        if monitor is not None:
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.remove_reader(monitor.fileno())
+            self._outboxes[name].disable_monitor()
+            monitor.close(linger=0)
+
+    def _wake(self) -> None:
         if self._arrived and self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """Closes every socket; unsent messages get one second."""
+        """Closes every socket; unsent messages get one second. Once is enough."""
+        if self._inbox.closed:
+            return
         self._depart()
         if self._reading and self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._inbox.fileno())
+        for name in tuple(self._monitors):
+            self._unwatch(name)
         for outbox in self._outboxes.values():
             outbox.close()
         self._inbox.close()

@@ -15,13 +15,25 @@ import msgpack
 
 from testbed.contract.agent import PROTOCOL
 from testbed.errors import ProtocolError
-from testbed_agents.control.plane import Ask, Assign, Matched, Note, Prepare, Relay
+from testbed_agents.control.plane import (
+    Ask,
+    Assign,
+    Lost,
+    Matched,
+    Note,
+    Orphaned,
+    Prepare,
+    Relay,
+    Settle,
+    Settled,
+)
 from testbed_agents.handoff.message import (
     Cancel,
     Emission,
     Ending,
     Evicted,
     Failure,
+    FirstToken,
     Refused,
     Resend,
     Takeover,
@@ -81,12 +93,16 @@ Message: TypeAlias = (
     Submit | Announce | Tokens | Failed
     | Ask | Assign | Prepare | Relay | Matched | Note
     | TokenIds | Takeover | Evicted | Emission | Resend | Refused | Cancel | Failure
+    | Lost | Orphaned | Settle | Settled
+    | FirstToken
 )  # fmt: skip
 
 _KINDS: tuple[type[Message], ...] = (
     Submit, Announce, Tokens, Failed,
     Ask, Assign, Prepare, Relay, Matched, Note,
     TokenIds, Takeover, Evicted, Emission, Resend, Refused, Cancel, Failure,
+    Lost, Orphaned, Settle, Settled,
+    FirstToken,
 )  # fmt: skip
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 

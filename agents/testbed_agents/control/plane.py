@@ -4,9 +4,12 @@
 
     client ─Ask─▶ router ─Assign─▶ P      router ─Prepare─▶ MD      router ─Relay─▶ RLD
                     ▲                        MD ─Matched─▶ P
-                    └── Note (P, RLD, MD): what has become of a request
+                    └── Note (P, RLD, MD, client): what has become of a request
 
-A prompt travels as its spans: ``segments[i]`` begins with ``lengths[i]`` emulated tokens.
+    router ─Lost─▶ all      router ─Orphaned─▶ client      client ─Settle─▶ router ─Settled─▶ client
+
+``req`` is everywhere the job of an attempt (``testbed.contract.attempt``). A prompt travels
+as its spans: ``segments[i]`` begins with ``lengths[i]`` emulated tokens.
 ``relay`` or ``decode`` is empty where that stage takes no part.
 """
 
@@ -62,6 +65,7 @@ class Relay:
     output_tokens: int
     decode: str
     client: str
+    prefill: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +83,28 @@ class Note:
     req: int
     what: str
     value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Router to all: this agent is gone for good; each does its part without it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Orphaned:
+    """Router to client: the answer's RLD is gone, ``decode`` goes on (empty: nobody does)."""
+
+    req: int
+    decode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Client to router: all requests have ended; say when nobody works for any of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Router to client: nothing of its requests is under way."""

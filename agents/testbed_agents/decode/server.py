@@ -5,6 +5,7 @@
     Prepare ─▶ match, lock, reserve ─▶ Matched to P ─▶ [ KV verified ] ─▶ device memory, copy
                                                              publish ◀─ MainPart ◀──┘
     TokenIds, Evicted, increment of RLD ──────────────────────────────▶ MainPart ─▶ client
+    device memory ─ preempts the newest ─▶ copied in again, its tokens fed again
 
 What one answer does is decided by the pure ``handoff.main``; this agent gives it KV,
 steps on the clock and the real model, and carries its messages.
@@ -13,15 +14,18 @@ steps on the clock and the real model, and carries its messages.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 
+from testbed.contract.attempt import request_of
 from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode
 from testbed.contract.role import Role
+from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
-from testbed_agents.cache import Match, RadixCache, Refusal, Reservation
-from testbed_agents.control.plane import Matched, Note, Prepare
+from testbed_agents.batching import limits_of
+from testbed_agents.cache import RadixCache, Reservation
+from testbed_agents.control.plane import Lost, Matched, Note, Prepare
+from testbed_agents.decode.answer import Answer
 from testbed_agents.handoff.action import Actions, Feed, Publish, Release, Send
 from testbed_agents.handoff.choice import HandoffChoice, lead_tokens
 from testbed_agents.handoff.main import MainPart
@@ -30,6 +34,7 @@ from testbed_agents.handoff.message import (
     Emission,
     Evicted,
     Failure,
+    FirstToken,
     Message,
     Peer,
     Resend,
@@ -41,37 +46,18 @@ from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.announced import Announced, refusal
-from testbed_agents.serving.device import DeviceMemory, sequence_bytes
-from testbed_agents.serving.prompt import Prompt, read_prompt
+from testbed_agents.serving.device import DeviceMemory
+from testbed_agents.serving.inbox import KvInbox
+from testbed_agents.serving.prompt import read_prompt
 from testbed_agents.serving.record import close_cache, emit_matched, emit_published, emit_reserved
 from testbed_agents.serving.rows import Piece, join, load_documents, pieces
 from testbed_agents.transport import INCREMENT, IncomingTransfer, KvReceiver
 
 
-@dataclass(slots=True)
-class Answer:
-    """One request at MD."""
-
-    prepare: Prepare
-    prompt: Prompt
-    match: Match[Piece]
-    part: MainPart
-    room: Reservation | Refusal
-    received: Kv | None = None
-    """What came from P, once verified; all of the prompt's KV is here then."""
-    parts: tuple[Piece, ...] = field(default=())
-    kv: Kv | None = None
-    began: bool = False
-    over: bool = False
-    """Whether RLD's part is over: this side has emitted."""
-    extended: int = 0
-    """Tokens of RLD whose KV was computed here."""
-
-
 class DecodeServer:
     """State of one MD."""
 
-    def __init__(self, runtime: Runtime, serving: Serving) -> None:
+    def __init__(self, runtime: Runtime, serving: Serving, receiver: KvInbox | None = None) -> None:
         self._runtime = runtime
         self._serving = serving
         config = runtime.config
@@ -86,7 +72,9 @@ class DecodeServer:
         load_documents(self._cache, self._model, self._prompts, shape, serving.documents)
         runtime.progress()
         self._choices: dict[str, HandoffChoice] = {}
-        self._memory = DeviceMemory(runtime, self._complete)
+        limits = limits_of(config.hardware, shape, serving.memory, serving.memory.decode_bytes)
+        self._memory = DeviceMemory(runtime, limits, self._load, self._drop)
+        self._prefilled = serving.first_token is Who.PREFILL
         self._answers: dict[int, Answer] = {}
         self._orphans: dict[int, Answer] = {}
         """Refused here, all given back, while RLD may still end the answer alone."""
@@ -94,7 +82,7 @@ class DecodeServer:
         self._announced = Announced(config.pool.transfer_timeout_ns)
         self._work = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
-        self._receiver = KvReceiver(config, runtime.clock, runtime.events)
+        self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
@@ -115,6 +103,7 @@ class DecodeServer:
         under_way = len(self._answers)
         for answer in self._answers.values():
             self._give_back(answer)
+        self._memory.close()
         close_cache(self._runtime.events, self._cache, under_way)
 
     async def _listen(self) -> None:
@@ -123,14 +112,31 @@ class DecodeServer:
             match message:
                 case Prepare():
                     self._prepare(message)
-                case TokenIds() | Evicted() | Resend() | Cancel() | Failure():
+                case FirstToken() | TokenIds() | Evicted() | Resend() | Cancel() | Failure():
                     answer = self._answers.get(message.req) or self._orphans.get(message.req)
                     if answer is not None:
                         self._hear(answer, message, sender)
                     elif message.req not in self._announced:
                         self._early.setdefault(message.req, []).append((message, sender))
+                    elif isinstance(message, Resend):  # all of it is gone here
+                        self._runtime.mailbox.send(sender, Failure(message.req, "relay-lost"))
+                case Lost(name):
+                    self._lose(name)
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
+
+    def _lose(self, name: str) -> None:
+        """An agent is gone for good: every answer goes on without it, or ends."""
+        self._runtime.mailbox.drop(name)
+        for answer in (*self._answers.values(), *self._orphans.values()):
+            prepare, part = answer.prepare, answer.part
+            if name == prepare.client:
+                self._act(answer, part.cancelled())
+            elif name == prepare.relay:
+                self._act(answer, part.relay_lost())
+                self._orphans.pop(prepare.req, None)
+            elif name == prepare.prefill and answer.received is None:
+                self._act(answer, part.kv_refused("prefill-lost"))
 
     def _prepare(self, prepare: Prepare) -> None:
         config = self._runtime.config
@@ -147,12 +153,12 @@ class DecodeServer:
         step_ns = max(1, decode_ns(config.hardware, 1, prompt.input_tokens))
         part = MainPart(
             prepare.req, prompt.tokens[-1], prepare.output_tokens, frozenset(self._serving.stop),
-            lead_tokens(self._serving.rtt_ns, step_ns), bool(prepare.relay),
+            lead_tokens(self._serving.rtt_ns, step_ns), bool(prepare.relay), self._prefilled,
         )  # fmt: skip
         answer = Answer(prepare, prompt, match, part, room)
         self._answers[prepare.req] = answer
         self._announced.add(prepare.req)
-        fits = self._memory.fits(self._size(answer))
+        fits = self._memory.fits(prompt.input_tokens, prepare.output_tokens)
         wanted = match.blocks if fits else prompt.blocks  # P sends what is behind it: nothing
         self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, wanted))
         if not fits:
@@ -166,6 +172,8 @@ class DecodeServer:
     def _hear(self, answer: Answer, message: Message, sender: str) -> None:
         part = answer.part
         match message:
+            case FirstToken():
+                self._act(answer, part.first_heard(message.token))
             case TokenIds():
                 self._act(answer, part.heard_tokens(message))
             case Evicted():
@@ -203,30 +211,36 @@ class DecodeServer:
         if not answer.part.awaits_increment or answer.kv is None or rows.length != answer.part.end:
             raise refusal(transfer, f"{rows.length} rows of RLD are not what is missing")
         await self._runtime.clock.spend(copy_ns(self._runtime.config.hardware, transfer.wire_bytes))
-        if answer.part.awaits_increment:
-            answer.kv = answer.kv.join(rows)
-            self._act(answer, answer.part.increment_arrived(rows.length))
-
-    def _size(self, answer: Answer) -> int:
-        return sequence_bytes(
-            self._runtime.config.shape, answer.prompt.input_tokens, answer.prepare.output_tokens
-        )
+        if not answer.part.awaits_increment:
+            return  # it ended meanwhile
+        if answer.kv is None or not self._memory.grow(transfer.request, rows.length):
+            raise refusal(transfer, "no room on the device for the rows of RLD")
+        answer.kv = answer.kv.prefix(len(answer.prompt.tokens) - 1).join(rows)
+        self._act(answer, answer.part.increment_arrived(rows.length))
 
     def _submit(self, answer: Answer, received: Kv) -> None:
         """All of the prompt's KV is on this host; it waits for room in device memory."""
         answer.received = received
-        shape, blocks = self._runtime.config.shape, answer.prompt.blocks - answer.match.blocks
-        copied = sequence_bytes(shape, blocks * shape.block_tokens, 0) if blocks else 0
-        self._memory.submit(answer.prepare.req, self._size(answer), copied)
+        missing = answer.prompt.blocks - answer.match.blocks
+        self._memory.submit(
+            answer.prepare.req, answer.prompt.input_tokens, answer.prepare.output_tokens,
+            missing * self._runtime.config.shape.block_tokens,
+        )  # fmt: skip
 
-    def _complete(self, req: int) -> None:
-        """All of the prompt's KV is on the device."""
+    def _load(self, req: int) -> None:
+        """All of the prompt's KV is on the device, for the first time or again."""
         answer = self._answers[req]
         if answer.received is None:
             raise AgentError("decode", f"request {answer.prepare.req}", "its KV is not here")
-        answer.parts = (*answer.match.values, *pieces(answer.received, self._block))
+        again = bool(answer.parts)
+        if not again:
+            answer.parts = (*answer.match.values, *pieces(answer.received, self._block))
         kv = join(Kv(self._model.layout), answer.parts, self._block)
-        answer.kv = kv.prefix(kv.length - 1)  # the last token is fed again
+        # The last token is fed again, unless P has chosen what follows it.
+        answer.kv = kv.prefix(kv.length - (not self._prefilled))
+        if again:
+            self._work.set()
+            return
         mode = HandoffMode.CATCH_UP
         if answer.prepare.relay:
             choice = self._choices.setdefault(
@@ -239,6 +253,12 @@ class DecodeServer:
             )  # fmt: skip
         self._act(answer, answer.part.kv_verified(mode))
         self._runtime.progress()
+
+    def _drop(self, req: int) -> None:
+        """Preempted: only what lies on the host is left."""
+        answer = self._answers[req]
+        answer.kv = None
+        answer.part.preempted()
 
     def _act(self, answer: Answer, actions: Actions) -> None:
         req = answer.prepare.req
@@ -290,7 +310,7 @@ class DecodeServer:
     async def _decode(self) -> None:
         hardware = self._runtime.config.hardware
         while True:
-            batch = self._plan(hardware.max_batch, hardware.extend_width)
+            batch = self._plan()
             if not batch:
                 self._work.clear()
                 await self._work.wait()
@@ -299,22 +319,25 @@ class DecodeServer:
             extra = sum(len(feed.tokens) - 1 for _, feed in batch)
             await self._runtime.clock.spend(decode_ns(hardware, len(batch), context, extra))
             choices = self._model.decode(
-                [Step(_kv(one), feed.tokens, one.prepare.req) for one, feed in batch]
+                [Step(one.rows, feed.tokens, request_of(one.prepare.req)) for one, feed in batch]
             )
+            self._memory.complete()
             self._runtime.progress()
             for (one, feed), choice in zip(batch, choices, strict=True):
                 one.extended += min(len(feed.tokens), max(0, one.part.heard - one.part.fed))
                 self._act(one, one.part.stepped(choice.token))
 
-    def _plan(self, most: int, width: int) -> list[tuple[Answer, Feed]]:
+    def _plan(self) -> list[tuple[Answer, Feed]]:
+        """Who is fed what in the next step; nobody where all had better wait for an id."""
+        wanted = {req: answer.part.pending for req, answer in self._answers.items()}
+        if all(self._answers[req].part.may_wait for req, tokens in wanted.items() if tokens):
+            wanted = {}
         batch: list[tuple[Answer, Feed]] = []
-        for answer in self._answers.values():
-            if len(batch) == most:
-                break
-            feed = answer.part.plan(width)
-            if feed is None:
-                continue
-            batch.append((answer, feed))
+        for share in self._memory.plan(wanted).feeds:
+            answer = self._answers[share.identity]
+            feed = answer.part.plan(share.tokens)
+            if feed is not None:
+                batch.append((answer, feed))
         for answer, _ in batch:
             if not answer.began:
                 answer.began = True
@@ -322,9 +345,3 @@ class DecodeServer:
                     Kind.DECODE_START, req=answer.prepare.req, batch=len(batch)
                 )
         return batch
-
-
-def _kv(answer: Answer) -> Kv:
-    if answer.kv is None:
-        raise AgentError("decode", f"request {answer.prepare.req}", "its KV is not here")
-    return answer.kv

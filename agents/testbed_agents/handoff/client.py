@@ -34,12 +34,15 @@ class ClientPart:
 
     Args:
         req: request id.
-        relayed: whether RLD holds epoch 0; else MD does.
+        relayed: whether RLD holds the first epoch of decode; else MD does.
+        prefilled: whether P holds epoch 0; decode then begins with epoch 1.
     """
 
-    def __init__(self, req: int, relayed: bool = True) -> None:
+    def __init__(self, req: int, relayed: bool = True, prefilled: bool = False) -> None:
         self.req = req
-        self.authority = Authority(Peer.RELAY if relayed else Peer.MAIN)
+        self._decode = int(prefilled)
+        first = Peer.RELAY if relayed else Peer.MAIN
+        self.authority = Authority(Peer.PREFILL if prefilled else first)
         self.delivered: list[Delivered] = []
         self.outcome: str | None = None
         """``done``, ``left``, or the reason of a failure."""
@@ -51,6 +54,7 @@ class ClientPart:
         self._last: int | None = None
         self._relay_end: int | None = None
         self._relay_cause: Ending | None = None
+        self._relayed = relayed
         self._relay_lost = not relayed
         self._main_lost: str | None = None
 
@@ -67,7 +71,8 @@ class ClientPart:
             if message.epoch < self.authority.newest.number:
                 self.fenced += len(message.tokens)
                 return ()
-            self.authority.begin(message.epoch, message.since, Peer.MAIN)
+            relayed = message.epoch == self._decode and self._relayed
+            self.authority.begin(message.epoch, message.since, Peer.RELAY if relayed else Peer.MAIN)
             self._fence()
         for offset, token in enumerate(message.tokens):
             position = message.position + offset
@@ -146,5 +151,5 @@ class ClientPart:
         if self.outcome is not None or self._main_lost is None:
             return
         handed = self._relay_end is not None and self._relay_cause is not Ending.LAST
-        if self._relay_lost or handed or self.authority.newest.number > 0:
+        if self._relay_lost or handed or self.authority.newest.number > self._decode:
             self.outcome = self._main_lost

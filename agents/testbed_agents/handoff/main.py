@@ -11,7 +11,8 @@ counts the elements of (last prompt token, *answers) whose KV rows are here. MD 
 ahead of RLD's word but emits no position before it holds the authority over it: from
 ``b`` on, which RLD names, or from the first missing position when RLD is lost.
 
-Without RLD (``relayed`` false) it holds epoch 0 and the machine is a plain decode.
+Without RLD (``relayed`` false) it holds epoch 0 and the machine is a plain decode. Where P
+emits position 0 (``prefilled``), epoch 0 is P's and decode begins with epoch 1.
 """
 
 from __future__ import annotations
@@ -43,11 +44,12 @@ class MainPart:
         lead: positions between being level with RLD's news and the takeover; see
             ``choice.lead_tokens``.
         relayed: whether an RLD takes part.
+        prefilled: whether P emits position 0; all rows of the prompt then come with its KV.
     """
 
     def __init__(
         self, req: int, feed: int, most: int, stop: frozenset[int],
-        lead: int = 1, relayed: bool = True,
+        lead: int = 1, relayed: bool = True, prefilled: bool = False,
     ) -> None:  # fmt: skip
         if most < 1 or lead < 0:
             raise ValueError("needs most >= 1 and lead >= 0")
@@ -56,13 +58,13 @@ class MainPart:
         self.answers: list[int] = []
         self.heard = 0
         """RLD's tokens heard without a gap."""
-        self.fed = 0
+        self.fed = self._base = int(prefilled)
         self.last: int | None = None
         """Position of the token that ends the answer, once known."""
         self.end: int | None = None
         """RLD's word: where its part ends."""
-        self.epoch = 0
-        self.since: int | None = None if relayed else 0
+        self.epoch = self._base
+        self.since: int | None = None if relayed else self._base
         """First position of this side's newest epoch; None before the first."""
         self.load_percent = 0
         self.outcome: str | None = None
@@ -76,7 +78,9 @@ class MainPart:
         self._ready = False
         self._refused = False
         self._asked: int | None = None
-        self._sent = 0
+        self._in_phase = False
+        self._first_due = prefilled
+        self._sent = self._base
         self._stepping = 0
         self._whole = False
         self._increment_due = False
@@ -139,17 +143,34 @@ class MainPart:
         self._increment_due = False
         return self._flush()
 
+    # --- P ------------------------------------------------------------------------------
+
+    def first_heard(self, token: int) -> Actions:
+        """P emits position 0. A repetition changes nothing."""
+        if not self._first_due:
+            return ()
+        self._first_due = False
+        self._know(token)
+        self.heard = 1
+        return self._take_early()
+
     # --- RLD ----------------------------------------------------------------------------
 
     def heard_tokens(self, message: TokenIds) -> Actions:
         """Token ids of RLD, perhaps again, perhaps with a gap before them."""
         self.load_percent = message.load_percent
+        if not message.position and message.tokens:
+            self._first_due = False  # RLD tells another MD everything, P's token too
         for offset, token in enumerate(message.tokens):
             position = message.position + offset
             if position < len(self.answers) and self.answers[position] != token:
                 return self._fail(f"diverged at position {position}")
             if position >= self.heard:
                 self._early.setdefault(position, token)
+        return self._take_early()
+
+    def _take_early(self) -> Actions:
+        """What has no gap before it any more."""
         while self.heard in self._early:
             token = self._early.pop(self.heard)
             if self.heard == len(self.answers) and self.last is None:
@@ -157,6 +178,7 @@ class MainPart:
             elif self.heard >= len(self.answers) or self.answers[self.heard] != token:
                 return self._fail(f"diverged at position {self.heard}")
             self.heard += 1
+            self._in_phase = self._asked is not None
         return self._flush()
 
     def evicted(self, message: Evicted) -> Actions:
@@ -171,7 +193,7 @@ class MainPart:
         if message.cause is not Ending.TAKEOVER or not message.end:
             self._increment_due = False  # RLD kept no KV
         if self.since is None:
-            self._begin(message.end)
+            self._begin(max(message.end, self._base))
         return self._flush()
 
     def relay_lost(self) -> Actions:
@@ -187,7 +209,7 @@ class MainPart:
         if self.last is not None and self.heard > self.last:
             return self._flush()  # it told everything; the client asks if it missed some
         if self.since is None or self.heard < self.since:
-            self._begin(self.heard)
+            self._begin(max(self.heard, self._base))
         return self._flush()
 
     # --- client -------------------------------------------------------------------------
@@ -211,23 +233,50 @@ class MainPart:
 
     # --- steps --------------------------------------------------------------------------
 
-    def plan(self, width: int = 0) -> Feed | None:
-        """The next extend-decode step of at most ``width`` tokens (0: no limit), or None."""
-        if self._stepping or self.outcome is not None or not self._ready:
-            return None
+    @property
+    def pending(self) -> int:
+        """Ids that the next step may feed; 0 while there are none or it must wait."""
+        if self._stepping or self.outcome is not None or not self._ready or self._first_due:
+            return 0
         if self._increment_due or self.last is not None:
-            return None
+            return 0
         if self.since is None:
             if self.mode is not HandoffMode.CATCH_UP:
-                return None
+                return 0
             if self._asked is not None and len(self.answers) > self._asked:
-                return None
+                return 0
         elif self.mode is not HandoffMode.CATCH_UP and self._awaiting_tokens():
+            return 0
+        return 1 + len(self.answers) - self.fed
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a step of this answer alone had better begin when RLD's next id comes.
+
+        Both sides are level then and make a token in about the same time, so a step that
+        begins at any other moment stays out of phase with RLD, up to one step, until MD has
+        taken over. One id is enough: from there on this side keeps RLD's pace by itself. Who
+        is ahead of RLD's ids must not wait for them.
+        """
+        due = self._asked if self.end is None else self.end
+        if self._in_phase or self._relay_lost or due is None:
+            return False
+        return len(self.answers) <= self.heard < due
+
+    def plan(self, width: int = 0) -> Feed | None:
+        """The next extend-decode step of at most ``width`` tokens (0: no limit), or None."""
+        if not self.pending:
             return None
         pending = (self._feed, *self.answers)[self.fed :]
         tokens = pending[:width] if width else pending
         self._stepping, self._whole = len(tokens), len(tokens) == len(pending)
         return Feed(tokens, self.fed + len(tokens) - 1)
+
+    def preempted(self) -> None:
+        """All rows but the prompt's are gone. Only between steps."""
+        if self._stepping:
+            raise ValueError("a step is under way")
+        self.fed = self._base
 
     def stepped(self, token: int) -> Actions:
         """The choice after the last token of the planned step."""

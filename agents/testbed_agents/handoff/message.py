@@ -7,6 +7,7 @@
          ▲    Takeover, Refused  │ ▲        Resend           │
          └───────────────────────┘ └─────────────────────────┘
          └── Emission, Evicted, Failure ────────────────────▶
+         P ── FirstToken (``first_token: prefill``) ─▶ RLD, MD, client
 
 Messages of one sender arrive in order, perhaps more than once, perhaps never (a sender
 that died). Positions count output tokens from 0.
@@ -22,6 +23,7 @@ from typing import TypeAlias
 class Peer(StrEnum):
     """Who takes part in a handoff."""
 
+    PREFILL = "prefill"
     RELAY = "relay"
     MAIN = "main"
     CLIENT = "client"
@@ -34,6 +36,16 @@ class Ending(StrEnum):
     CAP = "cap"
     LAST = "last"
     CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """P to all others: position 0, which P emits; decode holds what follows, as epoch 1 on."""
+
+    req: int
+    token: int
+    relay: str
+    """The RLD of the request, empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +126,6 @@ class Failure:
     reason: str
 
 
-Message: TypeAlias = TokenIds | Takeover | Evicted | Emission | Resend | Refused | Cancel | Failure
+Message: TypeAlias = (
+    FirstToken | TokenIds | Takeover | Evicted | Emission | Resend | Refused | Cancel | Failure
+)

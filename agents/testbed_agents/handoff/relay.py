@@ -5,9 +5,13 @@
     EAGER ──Takeover(k)──▶ PROMISED ──position k──▶ ENDED ──▶ released
       └──────cap, time, last token, cancel──────────▲
 
-RLD holds epoch 0. Once it has said where its part ends it keeps its word: it emits every
-position before and none behind. Every token goes to the client and, asynchronously, to
-MD. In ``incremental-kv`` the KV is held until the increment was sent.
+RLD holds epoch 0, or epoch 1 where P has emitted position 0 (``first``). Once it has said
+where its part ends it keeps its word: it emits every position before and none behind.
+Every token goes to the client and, asynchronously, to MD. In ``incremental-kv`` the KV
+is held until the increment was sent.
+
+``fed`` counts the elements of (last prompt token, *tokens) whose KV rows are here: a
+preemption takes them, and they are fed again before the next token comes.
 """
 
 from __future__ import annotations
@@ -43,25 +47,28 @@ class RelayPart:
         stop: tokens that end an answer.
         occupancy: how long RLD may keep it.
         now_ns: when its KV arrived.
+        first: position 0, where P emitted it and its row came with the prompt's.
     """
 
     def __init__(
         self, req: int, feed: int, most: int, stop: frozenset[int],
-        occupancy: Occupancy, now_ns: int,
+        occupancy: Occupancy, now_ns: int, first: int | None = None,
     ) -> None:  # fmt: skip
         if most < 1:
             raise ValueError("an answer has at least one token")
         self.req = req
-        self.tokens: list[int] = []
+        self.tokens: list[int] = [] if first is None else [first]
         self.end: int | None = None
         self.cause: Ending | None = None
         self.released = False
+        self.fed = len(self.tokens)
+        self._base = len(self.tokens)
         self._feed = feed
         self._most = most
         self._stop = stop
         self._occupancy = occupancy
         self._until_ns = now_ns + occupancy.hold_ns
-        self._stepping = False
+        self._stepping = 0
         self._keep = False
         self._sending = False
         self._main_lost: str | None = None
@@ -76,25 +83,45 @@ class RelayPart:
         """Whether no further step will be made."""
         return self.end is not None and len(self.tokens) >= self.end
 
-    def plan(self) -> Feed | None:
-        """The next decode step; None when there is none to make now."""
-        if self._stepping or self.ended:
+    @property
+    def pending(self) -> int:
+        """Ids that the next step may feed: one, or more after a preemption; 0 for none."""
+        return 0 if self._stepping or self.ended else 1 + len(self.tokens) - self.fed
+
+    def begun(self) -> Actions:
+        """Its KV is here. P's first token may have been the whole answer."""
+        if not self.tokens or self.end is not None or not self._is_last(0):
+            return ()
+        return (*self._finish(1, Ending.LAST), *self._leave())
+
+    def plan(self, width: int = 0) -> Feed | None:
+        """The next decode step of at most ``width`` ids (0: no limit); None for none now."""
+        if not self.pending:
             return None
-        self._stepping = True
-        return Feed((self.tokens[-1] if self.tokens else self._feed,), len(self.tokens))
+        pending = (self._feed, *self.tokens)[self.fed :]
+        tokens = pending[:width] if width else pending
+        self._stepping = len(tokens)
+        return Feed(tokens, self.fed + len(tokens) - 1)
+
+    def preempted(self) -> None:
+        """Its rows behind the prompt's are gone. Only between steps."""
+        if self._stepping:
+            raise ValueError("a step is under way")
+        self.fed = self._base
 
     def stepped(self, token: int, load: float, now_ns: int) -> Actions:
         """The planned step's result, at RLD's load (0..1). Discarded when evicted meanwhile."""
         if not self._stepping:
             raise ValueError("no step was planned")
-        self._stepping = False
-        if self.ended:
+        self.fed += self._stepping
+        self._stepping = 0
+        position = self.fed - 1
+        if self.ended or position < len(self.tokens):
             return self._leave()
-        position = len(self.tokens)
         self.tokens.append(token)
-        last = token in self._stop or position + 1 == self._most
+        last, base = self._is_last(position), self._base
         out: list[Action] = [
-            Send(Peer.CLIENT, Emission(self.req, 0, 0, position, (token,), last)),
+            Send(Peer.CLIENT, Emission(self.req, base, base, position, (token,), last)),
             Send(Peer.MAIN, TokenIds(self.req, position, (token,), last, _percent(load))),
         ]
         if last:
@@ -108,12 +135,15 @@ class RelayPart:
     def taken_over(self, message: Takeover, load: float) -> Actions:
         """MD wants every position from ``message.position`` on. A repetition changes nothing.
 
-        RLD ends there, or where it already is if that is further; its cap still holds.
+        RLD ends there, or where it already is if that is further; its cap still holds. One
+        that was preempted ends where it is: MD need not wait until it comes back.
         """
         if self.end is not None:
             return ()
         self._keep = message.keep
+        lacks = self.fed < len(self.tokens)
         wanted = min(message.position, cap_tokens(self._occupancy, load), self._most)
+        wanted = 0 if lacks and not self._stepping else wanted
         return (
             *self._finish(max(wanted, len(self.tokens)), Ending.TAKEOVER),
             *self._leave(),
@@ -158,6 +188,9 @@ class RelayPart:
         self.end = min(self.end, len(self.tokens))
         return self._leave()
 
+    def _is_last(self, position: int) -> bool:
+        return self.tokens[position] in self._stop or position + 1 == self._most
+
     def _finish(self, end: int, cause: Ending) -> Actions:
         """Say where this part ends; from now on that is a promise."""
         self.end, self.cause = end, cause
@@ -175,10 +208,12 @@ class RelayPart:
             return ()
         if self._sending:
             return ()
-        if self._keep and self.tokens:
+        if self._keep and self.tokens and self.fed >= len(self.tokens):
             self._sending = True
             return (SendIncrement(len(self.tokens)),)
         self.released = True
+        if self._keep and self.tokens:  # preempted: its rows are gone, MD computes them
+            return (Send(Peer.MAIN, Failure(self.req, "preempted")), Release())
         return (Release(),)
 
 

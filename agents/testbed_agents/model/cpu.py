@@ -12,12 +12,23 @@ independent of memory alignment, not of the CPU model).
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+
+def _capability() -> str:
+    """As in the guest (``testbed.lab.guest.boot``): avx2 where there is one, else the baseline."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split()
+    except OSError:
+        return "default"
+    return "avx2" if "avx2" in flags else "default"
+
+
 PINNED: Final = MappingProxyType(
     {
-        "ATEN_CPU_CAPABILITY": "default",
+        "ATEN_CPU_CAPABILITY": _capability(),
         "MKL_CBWR": "AUTO",
         "MKL_DYNAMIC": "FALSE",
         "MKL_NUM_THREADS": "1",
@@ -27,8 +38,7 @@ PINNED: Final = MappingProxyType(
         "TOKENIZERS_PARALLELISM": "false",
     }
 )
-"""Environment of every process that computes tokens. ``default`` is the baseline
-kernel set: the same on every x86-64 machine, and never an illegal instruction."""
+"""Environment of every process that computes tokens; never an illegal instruction."""
 
 
 def pin() -> None:

@@ -2,12 +2,12 @@
 
 All tokens of a batch go through the linear layers together, ``[tokens, hidden]``;
 attention runs sequence by sequence over that sequence's own KV rows, so there is no
-padding, no mask between sequences, and no copy of a shared prefix that outlives a layer.
+padding and no mask between sequences.
 
-Keys are kept *before* rotation and turned by the row they lie in when they are read.
-Kept after rotation, as most engines do, attention would not notice rows in the wrong
-order, and a block applied at the wrong place would leave every token as it was.
-Pure of I/O.
+Keys travel *before* rotation and are turned by the row they lie in when a sequence is
+continued (``turned``). If turned keys travelled, as in most engines, attention would not
+notice rows in the wrong order, and a block applied at the wrong place would leave every
+token as it was. Pure of I/O.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import torch
 from torch.nn import functional
 
 from testbed.errors import AgentError
+from testbed_agents.model.attention import attention, of_one
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.layout import KvLayout
 from testbed_agents.model.protocol import Choice, Step
 from testbed_agents.model.rope import RopeTable, rotate
 from testbed_agents.model.sampling import choose, gumbel_rows
-from testbed_agents.model.weights import LayerWeights, Weights
-
-SCORES_MAX = 1 << 21
-"""Attention scores per head held at once; bounds the memory of long prompts."""
+from testbed_agents.model.turned import Cache, Turned
+from testbed_agents.model.weights import DTYPES, LayerWeights, Weights
 
 
 def use_threads(count: int) -> None:
@@ -121,11 +120,16 @@ class Engine:
             raise AgentError("decode", "a batch", "two steps grow the same sequence")
         if not all(step.tokens for step in batch):
             raise AgentError("decode", "a batch", "a step brings no token")
+        for step in batch:
+            if step.kv.turned is None:
+                step.kv.turned = self._turned(step.kv, step.kv.length + len(step.tokens))
         rows, hidden = self._forward([(step.kv, step.tokens) for step in batch], with_output=True)
         begin = 0
         for step in batch:
             end = begin + len(step.tokens)
             step.kv.append(rows[begin:end])
+            if step.kv.turned is not None:  # written layer by layer on the way
+                step.kv.turned.length = step.kv.length
             begin = end
         return hidden
 
@@ -139,13 +143,14 @@ class Engine:
         shape = self._weights.shape
         tokens: list[int] = []
         positions: list[int] = []
+        spans: list[tuple[int, int]] = []
+        caches: list[Cache] = []
         for kv, new in work:
+            spans.append((kv.length, kv.length + len(new)))
             tokens.extend(new)
-            positions.extend(range(kv.length, kv.length + len(new)))
+            positions.extend(range(*spans[-1]))
+            caches.append(self._turned(kv, spans[-1][1]).cache(*spans[-1]))
         cos, sin = self._rope.at(positions)
-        spans = [self._rope.first(kv.length + len(new)) for kv, new in work]
-        past = [kv.segments() for kv, _ in work]
-        counts = [len(new) for _, new in work]
         hidden = self._weights.embedding[torch.tensor(tokens)]
         rows = torch.empty((len(tokens), *self.layout.row_shape), dtype=hidden.dtype)
         heads, turned = (
@@ -157,37 +162,59 @@ class Engine:
                 hidden, (shape.hidden_size,), layer.input_norm, shape.rms_norm_eps
             )
             qkv = functional.linear(normed, layer.qkv).view(len(tokens), -1, shape.head_dim)
-            rows[:, index, 0] = qkv[:, heads:turned]
-            rows[:, index, 1] = qkv[:, turned:]
+            rows[:, index] = qkv[:, heads:].view(len(tokens), *rows.shape[2:])
             if index + 1 == len(self._weights.layers) and not with_output:
                 break
-            queries = rotate(qkv[:, :heads], cos, sin)
-            seen = self._attend(queries, rows, past, counts, spans, index)
-            hidden = hidden + functional.linear(seen, layer.out)
+            both = rotate(qkv[:, :turned], cos, sin)
+            mixed = self._attend(index, both, qkv[:, turned:], caches)
+            hidden = hidden + functional.linear(mixed, layer.out)
             hidden = hidden + self._mlp(hidden, layer)
             if self._progress is not None:
                 self._progress()
         return rows, hidden
 
+    def _turned(self, kv: Kv, room: int) -> Turned:
+        """All rows of ``kv`` as attention reads them, with room for ``room`` tokens."""
+        turned = kv.turned
+        if turned is None:
+            turned = Turned(self.layout, room, DTYPES[self.layout.item_bytes])
+        turned.reserve(room)
+        if turned.length < kv.length:
+            turned.take(kv.part(turned.length, kv.length).segments(), self._rope)
+        return turned
+
     def _attend(
         self,
-        queries: torch.Tensor,
-        rows: torch.Tensor,
-        past: Sequence[tuple[torch.Tensor, ...]],
-        counts: Sequence[int],
-        spans: Sequence[tuple[torch.Tensor, torch.Tensor]],
         index: int,
+        turned: torch.Tensor,
+        values: torch.Tensor,
+        caches: Sequence[Cache],
     ) -> torch.Tensor:
-        """Causal grouped-query attention of each sequence: ``[tokens, heads * dim]``."""
+        """Causal grouped-query attention of each sequence in one layer: ``[tokens, heads * dim]``.
+
+        Args:
+            index: of the layer.
+            turned: queries and keys of all new tokens, ``[tokens, heads + kv heads, dim]``.
+            values: ``[tokens, kv heads, dim]``.
+            caches: of each sequence; the new tokens' keys and values are written there.
+        """
+        shape = self._weights.shape
+        heads, kv_heads, dim = shape.num_attention_heads, shape.num_key_value_heads, shape.head_dim
+        queries = turned[:, :heads] * dim**-0.5
+        fresh = torch.cat((turned[:, heads:], values), 1).view(-1, 2, kv_heads, dim)
+        singly = queries.view(-1, kv_heads, heads // kv_heads, dim).unbind(0)
+        fresh_singly = fresh.unbind(0)
         outputs: list[torch.Tensor] = []
         begin = 0
-        for segments, count, (cos, sin) in zip(past, counts, spans, strict=True):
-            end = begin + count
-            keys_values = torch.cat(
-                [*(segment[:, index] for segment in segments), rows[begin:end, index]]
-            )
-            keys = rotate(keys_values[:, 0], cos, sin)
-            outputs.append(attention(queries[begin:end], keys, keys_values[:, 1]))
+        for cache in caches:
+            end = begin + cache.count
+            keys, kept = cache.seen[2 * index], cache.seen[2 * index + 1]
+            if cache.count == 1:
+                cache.places[index].copy_(fresh_singly[begin])
+                outputs.append(of_one(singly[begin], keys, kept).view(1, heads * dim))
+            else:
+                cache.places[index].copy_(fresh[begin:end].permute(1, 2, 0, 3))
+                outputs.append(attention(queries[begin:end], keys, kept))
             begin = end
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
@@ -211,43 +238,5 @@ class Engine:
         """Choices for rows of logits; keys are (request, position of the new token)."""
         if self._sampling == "greedy":
             return choose(logits)
-        return choose(logits + gumbel_rows(self._seed, keys, logits.shape[-1]))
-
-
-def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Attention of the last tokens of one sequence over all of it.
-
-    Args:
-        queries: ``[new, heads, dim]``, already rotated.
-        keys: ``[all, kv heads, dim]``; the last ``new`` rows belong to the queries.
-        values: as keys.
-
-    Returns:
-        ``[new, heads * dim]``.
-    """
-    new, total = queries.shape[0], keys.shape[0]
-    step = max(1, SCORES_MAX // total)
-    if new <= step:
-        return _attend_once(queries, keys, values)
-    parts: list[torch.Tensor] = []
-    for begin in range(0, new, step):
-        end = min(new, begin + step)
-        visible = total - new + end
-        parts.append(_attend_once(queries[begin:end], keys[:visible], values[:visible]))
-    return torch.cat(parts)
-
-
-def _attend_once(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """``attention`` with all scores in memory at once."""
-    new, heads, dim = queries.shape
-    total, kv_heads, _ = keys.shape
-    group = heads // kv_heads
-    grouped = queries.view(new, kv_heads, group, dim).permute(1, 2, 0, 3)
-    scores = torch.matmul(
-        grouped.reshape(kv_heads, group * new, dim) * dim**-0.5, keys.permute(1, 2, 0)
-    )
-    if new > 1:
-        future = torch.ones(new, total, dtype=torch.bool).triu(total - new + 1)
-        scores.view(kv_heads, group, new, total).masked_fill_(future, float("-inf"))
-    mixed = torch.matmul(torch.softmax(scores, dim=-1), values.permute(1, 0, 2))
-    return mixed.view(kv_heads, group, new, dim).permute(2, 0, 1, 3).reshape(new, heads * dim)
+        noise = gumbel_rows(self._seed, keys, logits.shape[-1]).to(logits.device)
+        return choose(logits + noise)

@@ -28,8 +28,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from testbed.contract.record import Record
 from testbed.errors import AgentError
-from testbed_agents.model.kv import DTYPES, tensor_bytes
-from testbed_agents.model.weights import LlamaShape, Weights, assemble, tensor_shapes
+from testbed_agents.model.kv import tensor_bytes
+from testbed_agents.model.weights import DTYPES, LlamaShape, Weights, assemble, tensor_shapes
 
 FLAT_NAMES: Final = MappingProxyType({"smollm2-135m": "smollm2-135m.flat"})
 MAGIC: Final = b"TBFLAT1\n"
@@ -69,14 +69,15 @@ class Header(Record):
 _HEADERS: Final = TypeAdapter(Header)
 
 
-def flat_path(name: str) -> Path:
-    """Where the cache keeps a model's flat file, whether or not it exists yet.
-
-    The folder is the one of ``testbed.host.cache``: ``$XDG_CACHE_HOME/pdd-testbed/models``,
-    by default below ``~/.cache``.
-    """
+def cache_folder() -> Path:
+    """As ``testbed.host.cache``: ``$XDG_CACHE_HOME/pdd-testbed``, by default in ``~/.cache``."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "pdd-testbed" / "models" / FLAT_NAMES[name]
+    return Path(cache) / "pdd-testbed"
+
+
+def flat_path(name: str) -> Path:
+    """Where the cache keeps a model's flat file, whether or not it exists yet."""
+    return cache_folder() / "models" / FLAT_NAMES[name]
 
 
 def write_flat(

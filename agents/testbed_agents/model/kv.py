@@ -17,17 +17,17 @@ import torch
 
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.model.layout import KvLayout
+from testbed_agents.model.turned import Turned
+from testbed_agents.model.weights import DTYPES
 
 _FIRST_ROOM = 8
 """Rows that the own segment starts with; it doubles when full."""
-
-DTYPES = {4: torch.float32, 8: torch.float64}
 
 
 class Kv:
     """See ``protocol.KvRows``. Not safe for use by two threads at once."""
 
-    __slots__ = ("_own", "_segments", "_shared", "_used", "layout")
+    __slots__ = ("_own", "_segments", "_shared", "_used", "layout", "turned")
 
     def __init__(self, layout: KvLayout, segments: tuple[torch.Tensor, ...] = ()) -> None:
         self.layout = layout
@@ -35,6 +35,8 @@ class Kv:
         self._shared = sum(segment.shape[0] for segment in self._segments)
         self._own: torch.Tensor | None = None
         self._used = 0
+        self.turned: Turned | None = None
+        """What attention reads, made by the engine once this sequence is continued."""
 
     @classmethod
     def from_blocks(cls, layout: KvLayout, blocks: Iterable[bytes | bytearray | memoryview]) -> Kv:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from testbed.errors import AgentError
-from testbed_agents.model.kv import DTYPES
-from testbed_agents.model.weights import LlamaShape, Weights
+from testbed_agents.model.weights import DTYPES, LlamaShape, Weights
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM

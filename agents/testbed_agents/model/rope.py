@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from testbed_agents.model.kv import DTYPES
-from testbed_agents.model.weights import LlamaShape
+from testbed_agents.model.weights import DTYPES, LlamaShape
 
 _FIRST_ROOM = 1024
 
@@ -34,11 +33,11 @@ class RopeTable:
         index = torch.tensor(positions)
         return self._cos[index], self._sin[index]
 
-    def first(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosines and sines of positions 0 … ``count - 1``: views, not copies."""
-        if count > self._room:
-            self._grow(max(2 * self._room, count))
-        return self._cos[:count], self._sin[:count]
+    def span(self, begin: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines of positions ``begin`` … ``end - 1``, ``[tokens, dim]``: views."""
+        if end > self._room:
+            self._grow(max(2 * self._room, end))
+        return self._cos[begin:end, 0], self._sin[begin:end, 0]
 
     def _grow(self, room: int) -> None:
         angles = torch.arange(room).float()[:, None] * self._frequencies[None, :]
@@ -49,7 +48,7 @@ class RopeTable:
 
 
 def rotate(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Turn ``[tokens, heads, dim]``; dimension i pairs with i + dim / 2.
+    """Turn ``[…, dim]`` by angles of a shape that fits; dimension i pairs with i + dim / 2.
 
     ``sin`` carries the minus sign of its lower half, so that one product does both.
     """

@@ -14,6 +14,9 @@ import torch
 
 from testbed_agents.model.layout import KvLayout
 
+DTYPES = {4: torch.float32, 8: torch.float64}
+"""By the bytes of one number."""
+
 
 @dataclass(frozen=True, slots=True)
 class LlamaShape:

@@ -4,23 +4,30 @@
 
     Assign ─▶ cache match ─▶ queue ─▶ passes (profile time, real model) ─┬▶ RLD: all blocks
                                       MD's Matched ─────────────────────┴▶ MD: what it lacks
+
+``Cancel`` ends a work wherever it is: its queued tokens are dropped, its transfers are cut,
+its lock is released, and MD is told that nothing more will come.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 
+from testbed.contract.attempt import request_of
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
+from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.cache import Match, Published, RadixCache
-from testbed_agents.control.plane import Assign, Matched, Note
-from testbed_agents.handoff.message import Cancel, Failure
+from testbed_agents.control.plane import Assign, Lost, Matched, Note
+from testbed_agents.handoff.message import Cancel, Failure, FirstToken
 from testbed_agents.hardware import prefill_pass_ns
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
+from testbed_agents.model.protocol import Step
 from testbed_agents.prefill.schedule import Job, PrefillSchedule
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.prompt import Prompt, read_prompt
@@ -38,14 +45,22 @@ class Work:
     match: Match[Piece]
     matched: asyncio.Future[int]
     """What MD's cache holds, once it has said so."""
+    relayed: asyncio.Future[int]
+    """The same of RLD; nothing where it has no cache."""
     started: bool = False
+    sending: asyncio.Task[None] | None = None
+    """Both paths, once its prefill has ended."""
+    owed: bool = True
+    """Whether MD waits for its KV."""
     parts: tuple[Piece, ...] = field(default=())
 
 
 class PrefillServer:
     """State of one P."""
 
-    def __init__(self, runtime: Runtime, serving: Serving) -> None:
+    def __init__(
+        self, runtime: Runtime, serving: Serving, senders: dict[str, KvSender] | None = None
+    ) -> None:
         self._runtime = runtime
         self._serving = serving
         config = runtime.config
@@ -61,53 +76,87 @@ class PrefillServer:
         runtime.progress()
         self._schedule = PrefillSchedule(serving.chunk_tokens, serving.prefill_batch)
         self._works: dict[int, Work] = {}
-        self._early: dict[int, int] = {}
+        self._early: dict[tuple[int, str], int] = {}
+        self._assigned: set[int] = set()
+        """Every job so far: what comes for one that is over is not early, but late."""
         self._busy = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
-        self._senders = {
-            peer.name: KvSender(config, peer, runtime.clock, runtime.events)
-            for peer in config.peers
-            if peer.role in (Role.DECODE, Role.RELAY)
-        }
+        self._senders = _senders(runtime) if senders is None else senders
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
         await self._runtime.barrier()
         async with asyncio.TaskGroup() as transfers, opened(self._senders.values()):
-            await until_stopped(self._runtime.stop, self._listen(), self._compute(transfers))
+            await until_stopped(
+                self._runtime.stop, self._listen(transfers), self._compute(transfers)
+            )
         under_way = len(self._works)
         for work in self._works.values():  # still in the queue: the others have ended by now
             work.match.release()
         close_cache(self._runtime.events, self._cache, under_way)
 
-    async def _listen(self) -> None:
+    async def _listen(self, transfers: asyncio.TaskGroup) -> None:
         while True:
             sender, message = await self._runtime.mailbox.receive()
             match message:
                 case Assign():
                     self._take(message)
                 case Matched(req, blocks):
-                    work = self._works.get(req)
-                    if work is None:
-                        self._early[req] = blocks
-                    elif not work.matched.done():
-                        work.matched.set_result(blocks)
-                case Cancel():
-                    pass  # its transfers end by themselves; MD refuses what it does not want
+                    self._match(req, sender, blocks)
+                case Cancel(req):
+                    self._cancel(req)
+                case Lost(name):
+                    self._lose(name, transfers)
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
+    def _match(self, req: int, sender: str, blocks: int) -> None:
+        work = self._works.get(req)
+        if work is not None:
+            matched = work.relayed if sender == work.assign.relay else work.matched
+            if not matched.done():
+                matched.set_result(blocks)
+        elif req not in self._assigned:
+            self._early[req, sender] = blocks
+
+    def _cancel(self, req: int) -> None:
+        work = self._works.get(req)
+        if work is None:
+            return
+        if work.sending is not None:
+            work.sending.cancel()
+            return
+        self._schedule.cancel(req)
+        self._forget(work)
+
+    def _lose(self, name: str, transfers: asyncio.TaskGroup) -> None:
+        """Nothing goes to a lost receiver any more; the other path goes on."""
+        self._runtime.mailbox.drop(name)
+        sender = self._senders.get(name)
+        if sender is not None:
+            transfers.create_task(sender.close())
+        for work in self._works.values():
+            if work.assign.decode == name and not work.matched.done():
+                work.matched.set_result(work.prompt.blocks)  # it wants nothing
+            if work.assign.relay == name and not work.relayed.done():
+                work.relayed.set_result(work.prompt.blocks)
+
     def _take(self, assign: Assign) -> None:
+        self._assigned.add(assign.req)
         prompt = read_prompt(
             self._prompts, self._runtime.config.shape, assign.req, assign.segments, assign.lengths
         )
         match = self._cache.match(prompt.keys)
         emit_matched(self._runtime.events, self._cache, assign.req, match.blocks, prompt)
         self._runtime.mailbox.send(self._router, Note(assign.req, "matched", match.blocks))
-        matched = asyncio.get_running_loop().create_future()
-        if assign.req in self._early:
-            matched.set_result(self._early.pop(assign.req))
-        self._works[assign.req] = Work(assign, prompt, match, matched)
+        loop = asyncio.get_running_loop()
+        matched, relayed = loop.create_future(), loop.create_future()
+        if not self._serving.caches.relay_bytes:
+            relayed.set_result(0)
+        for name, future in ((assign.decode, matched), (assign.relay, relayed)):
+            if (assign.req, name) in self._early:
+                future.set_result(self._early.pop((assign.req, name)))
+        self._works[assign.req] = Work(assign, prompt, match, matched, relayed)
         cached = match.blocks * self._runtime.config.shape.block_tokens
         self._schedule.submit(Job(assign.req, prompt.input_tokens - cached, cached))
         self._runtime.events.emit(Kind.PREFILL_QUEUED, req=assign.req)
@@ -129,7 +178,9 @@ class PrefillServer:
             for req in self._schedule.complete():
                 work = self._works[req]
                 self._finish(work)
-                transfers.create_task(self._serve(work))
+                work.sending = transfers.create_task(self._serve(work))
+                # not in ``_serve``: a task that is cancelled before it began runs nothing
+                work.sending.add_done_callback(partial(self._served, work))
 
     def _start(self, work: Work) -> None:
         if work.started:
@@ -156,29 +207,60 @@ class PrefillServer:
             self._note(work, "unkept", work.match.blocks)
         self._runtime.events.emit(Kind.PREFILL_END, req=work.assign.req)
         self._note(work, "prefilled", 0)
+        if self._serving.first_token is Who.PREFILL:
+            self._first(work, held.join(rows))
+
+    def _first(self, work: Work, kv: Kv) -> None:
+        """Position 0: the logits of the last prompt token are there, no time passes."""
+        request, last = request_of(work.assign.req), work.prompt.tokens[-1]
+        step = Step(kv.prefix(kv.length - 1), (last,), request)
+        token = self._model.decode([step])[0].token
+        first = FirstToken(work.assign.req, token, work.assign.relay)
+        for name in (work.assign.client, work.assign.relay, work.assign.decode):
+            if name:
+                self._runtime.mailbox.send(name, first)
 
     async def _serve(self, work: Work) -> None:
         """Both paths at once; the lock on the cached blocks is held until both have ended."""
-        try:
-            async with asyncio.TaskGroup() as paths:
-                if work.assign.relay:
-                    paths.create_task(self._send(work, work.assign.relay, 0))
-                if work.assign.decode:
-                    paths.create_task(self._send_main(work))
-        finally:
-            work.match.release()
-            del self._works[work.assign.req]
+        async with asyncio.TaskGroup() as paths:
+            if work.assign.relay:
+                paths.create_task(self._send_relay(work))
+            if work.assign.decode:
+                paths.create_task(self._send_main(work))
         self._runtime.progress()
+
+    def _served(self, work: Work, _: asyncio.Task[None]) -> None:
+        self._forget(work)
+
+    def _forget(self, work: Work) -> None:
+        """The end of a work, whole or cut: MD must not wait for what will not come."""
+        work.match.release()
+        del self._works[work.assign.req]
+        if work.owed and work.assign.decode:
+            self._fail(work, work.assign.decode, "cancelled")
+        self._note(work, "served", 0)
+
+    async def _send_relay(self, work: Work) -> None:
+        try:
+            async with asyncio.timeout(self._serving.match_timeout_ns / 1e9):
+                held = await work.relayed
+        except TimeoutError:
+            self._fail(work, work.assign.relay, "not-matched")
+            return
+        if held < work.prompt.blocks:
+            await self._send(work, work.assign.relay, held)
 
     async def _send_main(self, work: Work) -> None:
         try:
             async with asyncio.timeout(self._serving.match_timeout_ns / 1e9):
                 held = await work.matched
         except TimeoutError:
+            work.owed = False
             self._fail(work, work.assign.decode, "not-matched")
             return
         if held < work.prompt.blocks:
             await self._send(work, work.assign.decode, held)
+        work.owed = False
 
     async def _send(self, work: Work, peer: str, held: int) -> None:
         """The blocks behind the first ``held`` to one receiver."""
@@ -205,3 +287,13 @@ class PrefillServer:
     def _fail(self, work: Work, peer: str, reason: str) -> None:
         """The receiver decides what becomes of the answer: the other one may give it alone."""
         self._runtime.mailbox.send(peer, Failure(work.assign.req, reason))
+
+
+def _senders(runtime: Runtime) -> dict[str, KvSender]:
+    """A pool to every RLD and MD."""
+    config = runtime.config
+    return {
+        peer.name: KvSender(config, peer, runtime.clock, runtime.events)
+        for peer in config.peers
+        if peer.role in (Role.DECODE, Role.RELAY)
+    }

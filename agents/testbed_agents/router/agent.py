@@ -1,26 +1,45 @@
 """The router agent: keeps a picture of the cluster, decides, tells every instance its part.
 
-What it knows comes from what it sent and from notes: ``prefilled`` (P), ``transferred``
-(P, value duration in ns), ``relayed`` (RLD gave the request up), ``released`` (MD did),
-``matched`` (P and MD, value blocks that their caches hold of the prompt), ``unkept`` (the
-same, where there is no room for the others). Its picture of the caches is what it sent
-where, within each instance's budget, corrected by what they matched.
+What it knows comes from what it sent and from notes: ``prefilled`` and ``served`` (P),
+``transferred`` (P, value duration in ns), ``relayed`` (RLD gave the request up), ``released``
+(MD did), ``ended`` (the client has its answer), ``matched`` (P and MD, value blocks that their
+caches hold of the prompt), ``unkept`` (the same, where there is no room for the others). Its
+picture of the caches is what it sent where, within each instance's budget, corrected by what
+they matched.
+
+It also watches everybody: who departs is chosen no more and told to all as ``Lost``. What
+follows from that, each instance decides; here only what nobody else can tell the client.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
 
 from testbed.contract.agent import Span
+from testbed.contract.attempt import attempt_id, number_of, request_of
 from testbed.contract.block_key import block_keys
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
 from testbed_agents.cache import PrefixIndex
-from testbed_agents.control.plane import Ask, Assign, Note, Prepare, Relay
+from testbed_agents.control.mailbox import Departed
+from testbed_agents.control.plane import (
+    Ask,
+    Assign,
+    Lost,
+    Note,
+    Orphaned,
+    Prepare,
+    Relay,
+    Settle,
+    Settled,
+)
 from testbed_agents.handoff.message import Cancel, Failure
+from testbed_agents.router.alone import without_main
+from testbed_agents.router.book import Book, Standing, Under
 from testbed_agents.router.decide import Decider, Route
+from testbed_agents.router.egress import Egress
 from testbed_agents.router.view import (
     ClusterView,
     InstanceView,
@@ -29,31 +48,6 @@ from testbed_agents.router.view import (
     RequestFacts,
 )
 from testbed_agents.runtime import Runtime, until_stopped
-
-
-@dataclass(slots=True)
-class Standing:
-    """What the router believes about one instance."""
-
-    role: Role
-    site: str
-    most: int
-    """Sequences of a full batch; 0 for P, which has no such limit."""
-    queued_tokens: int = 0
-    active: set[int] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Under:
-    """A request under way."""
-
-    route: Route
-    uncached: int
-    wire_bytes: int
-    keys: tuple[int, ...]
-    known: dict[str, int]
-    """Blocks of it that P and MD were believed to hold."""
-    prefilled: bool = False
 
 
 class RouterAgent:
@@ -65,30 +59,38 @@ class RouterAgent:
         config = runtime.config
         self._decider = Decider(serving.router)
         sites, most = dict(serving.site_of), dict(serving.most_sequences)
-        self._standing = {
-            peer.name: Standing(peer.role, sites[peer.name], most.get(peer.name, 0))
-            for peer in config.peers
-            if peer.role in (Role.PREFILL, Role.RELAY, Role.DECODE)
-        }
+        self._book = Book(
+            {
+                peer.name: Standing(peer.role, sites[peer.name], most.get(peer.name, 0))
+                for peer in config.peers
+                if peer.role in (Role.PREFILL, Role.RELAY, Role.DECODE)
+            }
+        )
         block_bytes = config.shape.block_tokens * config.shape.bytes_per_token
         budgets = {
             Role.PREFILL: serving.caches.prefill_bytes // block_bytes,
+            Role.RELAY: serving.caches.relay_bytes // block_bytes,
             Role.DECODE: serving.caches.decode_bytes // block_bytes,
         }
         self._index = {role: PrefixIndex(blocks) for role, blocks in budgets.items() if blocks}
-        self._under: dict[int, Under] = {}
+        self._roles = {peer.name: peer.role for peer in config.peers}
+        self._settling: dict[str, None] = {}
+        """Clients that wait until nobody works for them."""
+        self._tried: dict[int, frozenset[str]] = {}
+        """MDs of a request's attempts that were given up."""
         self._transfer_ns: dict[tuple[str, str], int] = {}
+        self._egress = Egress()
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
         block = self._runtime.config.shape.block_tokens
         for segment, tokens in self._serving.documents:
             keys = tuple(block_keys((Span(segment=segment, tokens=tokens),), block))
-            for name, standing in self._standing.items():
+            for name, standing in self._book.standing.items():
                 if standing.role in self._index:
                     self._index[standing.role].record(name, keys)
         for peer in self._runtime.config.peers:
-            self._runtime.mailbox.connect(peer.name)
+            self._runtime.mailbox.watch(peer.name)
         await self._runtime.barrier()
         await until_stopped(self._runtime.stop, self._listen())
 
@@ -102,8 +104,46 @@ class RouterAgent:
                     self._note(sender, message)
                 case Cancel(req):
                     self._cancel(req)
+                case Settle():
+                    self._settling[sender] = None
+                case Departed():
+                    self._lose(sender)
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
+            self._settle()
+
+    def _settle(self) -> None:
+        for client in tuple(self._settling):
+            if not self._book.works_for(client):
+                del self._settling[client]
+                self._runtime.mailbox.send(client, Settled())
+
+    def _lose(self, name: str) -> None:
+        """Everybody is told first; then the clients what only the router knows."""
+        role, mailbox = self._roles[name], self._runtime.mailbox
+        mailbox.drop(name)
+        self._settling.pop(name, None)
+        parts = self._book.lose(name)
+        if parts or role is not Role.CLIENT:  # a client may leave when it has its answers
+            self._runtime.events.emit(
+                Kind.INSTANCE_LOST, peer=name, role=role.value, under_way=len(parts)
+            )
+        if role in self._index:
+            self._index[role].forget(name)
+        for peer in self._roles:
+            mailbox.send(peer, Lost(name))
+        for job, under in parts:
+            match role:
+                case Role.CLIENT:
+                    self._stop(job, under)
+                case Role.RELAY:
+                    mailbox.send(under.client, Orphaned(job, under.route.decode or ""))
+                case Role.DECODE if under.route.relay in under.open:
+                    under.main_lost = True
+                case Role.DECODE:
+                    mailbox.send(under.client, Failure(job, "decode-lost"))
+                case _:
+                    pass  # those who wait for its KV know what they have
 
     def _route(self, ask: Ask) -> None:
         shape = self._runtime.config.shape
@@ -117,53 +157,73 @@ class RouterAgent:
             shape.block_tokens * shape.bytes_per_token, shape.fixed_bytes, ask.session,
         )  # fmt: skip
         hits = {role: index.longest(keys) for role, index in self._index.items()}
+        tried = self._give_up_earlier(ask.req)
+        view = self._view(hits, tried)
         try:
-            route = self._decider.decide(facts, self._view(hits))
+            route = without_main(facts, view) or self._decider.decide(facts, view)
         except AgentError as error:
             self._runtime.mailbox.send(ask.client, Failure(ask.req, f"not-routed: {error.cause}"))
             return
         known_p = hits.get(Role.PREFILL, {}).get(route.prefill, 0)
         known_md = hits.get(Role.DECODE, {}).get(route.decode or "", 0)
         under = Under(
-            route, facts.uncached_tokens(known_p), facts.wire_bytes(known_md), keys,
-            {route.prefill: known_p, route.decode or "": known_md},
+            route, ask.client, ask.output_tokens, facts.uncached_tokens(known_p),
+            facts.wire_bytes(known_md), keys,
+            {
+                route.prefill: known_p, route.decode or "": known_md,
+                route.relay or "": hits.get(Role.RELAY, {}).get(route.relay or "", 0),
+            },
+            tried | ({route.decode} if route.decode else set()),
+            {name for name in (route.prefill, route.relay, route.decode, ask.client) if name},
         )  # fmt: skip
-        self._under[ask.req] = under
         self._runtime.events.emit(
             Kind.REQUEST_ROUTED, req=ask.req, pipeline=route.choice.pipeline.value,
             prefill=route.prefill, decode=route.decode or "", relay=route.relay or "",
             reason=route.choice.reason, prefill_hit=known_p, decode_hit=known_md,
         )  # fmt: skip
-        self._standing[route.prefill].queued_tokens += under.uncached
-        self._record(route.prefill, keys)
-        for name in (route.relay, route.decode):
+        self._book.open(ask.req, under)
+        for name in (route.prefill, route.relay, route.decode):
             if name is not None:
-                self._standing[name].active.add(ask.req)
-        if route.decode is not None:
-            self._record(route.decode, keys)
+                self._record(name, keys)
         self._tell(ask, route)
 
+    def _give_up_earlier(self, job: int) -> frozenset[str]:
+        """Ends the attempt before this one, if any; returns the MDs that were tried in vain."""
+        if number_of(job) == 0:
+            return frozenset()
+        request = request_of(job)
+        earlier = attempt_id(request, number_of(job) - 1)
+        under = self._book.under.get(earlier)
+        if under is not None:
+            self._tried[request] = under.tried
+            self._cancel(earlier)
+        return self._tried.get(request, frozenset())
+
     def _record(self, name: str, keys: tuple[int, ...]) -> None:
-        index = self._index.get(self._standing[name].role)
+        index = self._index.get(self._book.standing[name].role)
         if index is not None:
             index.record(name, keys)
 
     def _correct(self, name: str, under: Under, blocks: int, kept: bool) -> None:
         """An instance holds less than was believed, or will not keep what it is sent."""
-        index = self._index.get(self._standing[name].role)
+        index = self._index.get(self._book.standing[name].role)
         if index is None or (kept and blocks >= under.known.get(name, 0)):
             return
         index.shorten(name, under.keys, min(blocks, len(under.keys)))
         if kept:
             index.record(name, under.keys)
 
-    def _cancel(self, req: int) -> None:
-        """The client gave up: everybody who decodes for it returns what it holds."""
-        under = self._under.get(req)
+    def _cancel(self, job: int) -> None:
+        """The client gave up: everybody who works for it returns what it holds."""
+        under = self._book.under.get(job)
         if under is not None:
-            for name in (under.route.relay, under.route.decode):
-                if name is not None:
-                    self._runtime.mailbox.send(name, Cancel(req))
+            self._book.leave(job, under.client)
+            self._stop(job, under)
+
+    def _stop(self, job: int, under: Under) -> None:
+        for name in under.instances:
+            if name in under.open:
+                self._runtime.mailbox.send(name, Cancel(job))
 
     def _tell(self, ask: Ask, route: Route) -> None:
         """MD first: its match must be with P when the prefill ends."""
@@ -175,43 +235,48 @@ class RouterAgent:
                 Prepare(ask.req, *prompt, ask.output_tokens, route.prefill, relay, ask.client),
             )
         if relay:
-            send(relay, Relay(ask.req, *prompt, ask.output_tokens, decode, ask.client))
+            send(
+                relay,
+                Relay(ask.req, *prompt, ask.output_tokens, decode, ask.client, route.prefill),
+            )
         send(route.prefill, Assign(ask.req, *prompt, decode, relay, ask.client))
 
     def _note(self, sender: str, note: Note) -> None:
-        under = self._under.get(note.req)
+        under = self._book.under.get(note.req)
         if under is None:
             return
         match note.what:
             case "prefilled":
-                self._standing[under.route.prefill].queued_tokens -= under.uncached
-                under.prefilled = True
+                self._book.prefilled(note.req)
             case "matched" | "unkept":
                 self._correct(sender, under, note.value, note.what == "matched")
             case "transferred":
+                self._egress.delivered(
+                    self._leg(under), self._runtime.clock.now_ns(), note.value, under.wire_bytes
+                )
                 self._transfer_ns[under.route.prefill, under.route.decode or ""] = note.value
                 under.wire_bytes = 0
-            case "relayed" | "released":
-                self._standing[sender].active.discard(note.req)
-        if under.prefilled and not any(
-            note.req in standing.active for standing in self._standing.values()
-        ):
-            del self._under[note.req]
+            case "served" | "relayed" | "released" | "ended":
+                self._book.leave(note.req, sender)
+        if note.what == "relayed" and under.main_lost and note.value < under.output_tokens:
+            self._runtime.mailbox.send(under.client, Failure(note.req, "decode-lost"))
 
-    def _view(self, hits: dict[Role, dict[str, int]]) -> ClusterView:
+    def _view(self, hits: dict[Role, dict[str, int]], tried: frozenset[str]) -> ClusterView:
+        """The living; without the MDs that were tried in vain, unless there is no other."""
+
         def of(role: Role) -> tuple[InstanceView, ...]:
             return tuple(
                 InstanceView(
                     name, role, one.site, one.queued_tokens, len(one.active),
                     hits.get(role, {}).get(name, 0), one.most,
                 )
-                for name, one in self._standing.items()
-                if one.role is role
+                for name, one in self._book.living(role)
             )  # fmt: skip
 
-        prefills, decodes = of(Role.PREFILL), of(Role.DECODE)
+        prefills, all_decodes = of(Role.PREFILL), of(Role.DECODE)
+        decodes = tuple([one for one in all_decodes if one.name not in tried]) or all_decodes
         waiting: dict[tuple[str, str], int] = {}
-        for under in self._under.values():
+        for under in self._book.under.values():
             if under.wire_bytes and under.route.decode:
                 pair = (under.route.prefill, under.route.decode)
                 waiting[pair] = waiting.get(pair, 0) + 1
@@ -227,17 +292,26 @@ class RouterAgent:
             for p in prefills
             for d in decodes
         }
-        flows: dict[str, int] = {}
-        for pair, count in waiting.items():
-            leg = pools[pair].leg
-            flows[leg] = flows.get(leg, 0) + count
+        flows: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for under in self._book.under.values():
+            if under.wire_bytes and under.route.decode:
+                flows[self._leg(under)] += 1
+                sizes[self._leg(under)] += under.wire_bytes if under.prefilled else 0
+        now_ns = self._runtime.clock.now_ns()
         legs = {
-            name: LegView(payload, 0.0, flows.get(name, 0), self._serving.rtt_ns)
+            name: LegView(
+                payload, self._egress.used(name, now_ns, payload, sizes[name]), flows[name],
+                self._serving.rtt_ns,
+            )
             for name, payload in self._serving.leg_payload_bps
-        }
-        return ClusterView(
-            self._runtime.clock.now_ns(), prefills, of(Role.RELAY), decodes, pools, legs
-        )
+        }  # fmt: skip
+        return ClusterView(now_ns, prefills, of(Role.RELAY), decodes, pools, legs)
+
+    def _leg(self, under: Under) -> str:
+        """The line between the sites of its P and its MD."""
+        ends = (under.route.prefill, under.route.decode or under.route.prefill)
+        return "-".join([self._book.standing[name].site for name in ends])
 
 
 async def router_main(runtime: Runtime) -> None:

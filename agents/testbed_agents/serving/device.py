@@ -1,61 +1,131 @@
-"""Device memory of a decode instance on the run's clock: room first, then the copy.
+"""Device memory of a decode instance on the run's clock: room, copy, steps, preemption.
 
-What has arrived on the host waits, oldest first, until its whole sequence fits; then its
-bytes are copied, one sequence at a time, and it may decode.
+::
+
+    submit ─▶ waits for room, oldest first ─▶ copied in ─▶ ``begin`` ─▶ fed by ``plan``
+                     ▲                                                    │
+                     └──────────── ``drop``: preempted, newest first ─────┘
+
+What has arrived on the host stays there as long as its sequence: after a preemption it is
+copied in again, and what was computed behind it is computed again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from testbed.contract.agent import Shape
-from testbed_agents.batching import KvMemory
+from testbed.contract.event import Kind
+from testbed.errors import AgentError
+from testbed_agents.batching import Batch, Limits, Sequence, Step
 from testbed_agents.hardware import copy_ns
 from testbed_agents.runtime import Runtime
 
 
-class DeviceMemory:
-    """See the module. ``begin`` is called for a request whose KV is on the device."""
+@dataclass(slots=True)
+class _Place:
+    """A request here: bytes to copy in, and whether it was admitted before."""
 
-    def __init__(self, runtime: Runtime, begin: Callable[[int], None]) -> None:
+    copied: int
+    again: bool = False
+
+
+class DeviceMemory:
+    """See the module.
+
+    Args:
+        begin: called for a request whose KV is on the device, also after a preemption.
+        drop: called for a request that loses all that was computed for it.
+    """
+
+    def __init__(
+        self, runtime: Runtime, limits: Limits,
+        begin: Callable[[int], None], drop: Callable[[int], None],
+    ) -> None:  # fmt: skip
         self._runtime = runtime
+        self._limits = limits
         self._begin = begin
-        self._memory = KvMemory(runtime.config.hardware.kv_memory_bytes)
-        self._copied: dict[int, int] = {}
+        self._drop = drop
+        self._batch = Batch(limits)
+        self._places: dict[int, _Place] = {}
         self._changed = asyncio.Event()
 
-    def fits(self, size: int) -> bool:
-        """Whether a sequence of ``size`` bytes could ever be held."""
-        return self._memory.fits(size)
+    def fits(self, input_tokens: int, output_tokens: int) -> bool:
+        """Whether a sequence of so many tokens could ever be held."""
+        return self._batch.fits(input_tokens + output_tokens)
 
-    def submit(self, req: int, size: int, copied: int) -> None:
-        """Let a request wait for ``size`` bytes, of which ``copied`` come from the host."""
-        self._memory.submit(req, size)
-        self._copied[req] = copied
+    def submit(self, req: int, input_tokens: int, output_tokens: int, blocks_tokens: int) -> None:
+        """Let a request wait for room; ``blocks_tokens`` of its prompt come from the host.
+
+        Raises:
+            ValueError: it is here already, or can never be held.
+        """
+        if self._batch.submit(Sequence(req, input_tokens, input_tokens + output_tokens)):
+            raise ValueError(f"request {req} can never be held")
+        copied = self._limits.size(blocks_tokens) if blocks_tokens else 0
+        self._places[req] = _Place(copied)
         self._changed.set()
 
     def leave(self, req: int) -> None:
         """Give everything of a request back, from wherever it is."""
-        self._memory.leave(req)
-        self._copied.pop(req, None)
+        self._batch.remove(req)
+        self._places.pop(req, None)
         self._changed.set()
 
+    def close(self) -> None:
+        """The end: everybody who was here has given everything back.
+
+        Raises:
+            AgentError: somebody has not: it leaked.
+        """
+        left = (*self._batch.held, *self._batch.waiting)
+        if left:
+            raise AgentError(
+                "close the device memory", f"{self._batch.kv_bytes} bytes of KV",
+                f"{len(left)} requests still have a place, the first is {left[0]}",
+                "this is a defect of the agent: report it with the run folder",
+            )  # fmt: skip
+
+    def grow(self, req: int, tokens: int) -> bool:
+        """KV of ``tokens`` further tokens has come from elsewhere; False without room for it."""
+        return self._batch.grow(req, tokens)
+
+    def plan(self, wanted: Mapping[int, int]) -> Step:
+        """The next step, where ``wanted`` has the ids that each request could be fed."""
+        step = self._batch.plan(wanted)
+        for one in step.preempted:
+            self._drop(one.identity)
+            self._tell(Kind.SEQUENCE_PREEMPTED, one.identity, tokens=one.tokens)
+        if step.preempted:
+            self._changed.set()
+        return step
+
+    def complete(self) -> None:
+        """The planned step has run."""
+        self._batch.complete()
+
     async def serve(self) -> None:
-        """Admits until cancelled."""
+        """Admits and copies in, one sequence at a time, until cancelled."""
         while True:
-            req = self._memory.admit()
+            req = self._batch.admit()
             if req is None:
                 self._changed.clear()
                 await self._changed.wait()
                 continue
-            copied = self._copied[req]
-            if copied:
-                await self._runtime.clock.spend(copy_ns(self._runtime.config.hardware, copied))
-            if self._copied.pop(req, None) is not None:  # it has not left meanwhile
+            place = self._places[req]
+            self._tell(Kind.SEQUENCE_ADMITTED, req, again=place.again)
+            place.again = True
+            if place.copied:
+                await self._runtime.clock.spend(
+                    copy_ns(self._runtime.config.hardware, place.copied)
+                )
+            if self._batch.loaded(req):  # it has neither left nor lost its room meanwhile
                 self._begin(req)
 
-
-def sequence_bytes(shape: Shape, input_tokens: int, output_tokens: int) -> int:
-    """Device memory of a whole sequence; blocks that a cache shares count in full."""
-    return shape.fixed_bytes + (input_tokens + output_tokens) * shape.bytes_per_token
+    def _tell(self, kind: Kind, req: int, **fields: int) -> None:
+        batch = self._batch
+        self._runtime.events.emit(
+            kind, batch.kv_bytes, req=req, held=len(batch.held), waiting=len(batch.waiting),
+            **fields,
+        )  # fmt: skip

@@ -100,7 +100,9 @@ class KvSender:
         return Receipt(transfer.request, lease.connection, wire_bytes, lease.wait_ns, duration_ns)
 
     async def close(self) -> None:
-        """Refuse who waits, end all repairs, close all connections."""
+        """Refuse who waits, end all repairs, close all connections. Once is enough."""
+        if self._closed:
+            return
         self._closed = True
         self._gate.close()
         repairs = tuple(self._repairs.values())

@@ -1,0 +1,134 @@
+"""Section 6.4: what one RLD costs as the deployment around it grows.
+
+The paper expects its overhead to be better amortised in larger deployments.
+"""
+
+from __future__ import annotations
+
+from testbed.contract.event import Kind
+from testbed.contract.role import Role
+from testbed.metrics.events import read_events
+from testbed.metrics.run import read_run, role_codes
+from testbed.metrics.stages import first
+from testbed.report.table import Table
+from testbed.reproduce.deployment import IMPLIED, Deployment
+from testbed.reproduce.extent import Extent
+from testbed.reproduce.outcome import Outcomes, RunOutcome
+from testbed.reproduce.study import Claim, Judged, Measure, Study, Variant
+
+SIZES = (5, 10, 20, 40)
+"""P; MD are 1.6 times as many, requests 1.15 a second for each P."""
+QUICK_SIZES = (5, 10, 20)
+_PLANE = (
+    "topology.parameters.prefill=2",
+    "topology.parameters.decode=2",
+    "serving.hardware.prefill=network-only",
+    "workload.output={kind: fixed, tokens: 32 tokens}",
+)
+
+
+def deployment(prefills: int) -> Deployment:
+    """The paper's proportions around one RLD."""
+    return Deployment(prefill=prefills, relay=1, main=prefills * 8 // 5, decode=0)
+
+
+def variants(extent: Extent) -> tuple[Variant, ...]:
+    """One RLD under the requests that 5 to 40 P would give it."""
+    quick = extent is Extent.QUICK
+    window = f"window={{warm_up: 2 s, measure: {6 if quick else 30} s, drain: 60 s}}"
+    return tuple(
+        Variant(
+            f"p-{count}", "pdd-paper", f"requests of {count} P",
+            (*_PLANE, window, f"workload.arrivals={{kind: poisson, rate: {count * 1.15:g} /s}}"),
+        )
+        for count in (QUICK_SIZES if quick else SIZES)
+    )  # fmt: skip
+
+
+def busy_share(run: RunOutcome) -> float | None:
+    """Mean requests at RLD over its batch limit, within the window."""
+    known, events = read_run(run.folder), read_events(run.folder)
+    relays = known.agents(Role.RELAY)
+    came, codes = events[Kind.KV_VERIFIED], role_codes(known, events, Role.RELAY)
+    since = {
+        req: t
+        for req, t, node in zip(came.req.tolist(), came.t.tolist(), came.node.tolist(), strict=True)
+        if node in codes
+    }
+    begin, end = known.window.begin_ns, known.window.end_ns
+    held = sum(
+        max(0, min(t, end) - max(since[req], begin))
+        for req, t in first(known, events, Kind.RELAY_END).items()
+        if req in since
+    )
+    places = sum(agent.hardware.max_batch for agent in relays)
+    return held / (end - begin) / places if places else None
+
+
+def amortises(out: Outcomes) -> Judged:
+    """RLD's part of the cost falls while it still has room."""
+    sizes = [n for n in SIZES if out.has(f"p-{n}") or n in QUICK_SIZES]
+    shares = {n: deployment(n).relay_share(IMPLIED[1]) for n in sizes}
+    busy = {n: out.mean(f"p-{n}", "busy_share") for n in sizes}
+    words = "; ".join(
+        f"{n} P: {share:.1%} of the cost, {busy[n]:.1%} busy" for n, share in shares.items()
+    )
+    return Judged(words, [f"{n} P: RLD is full" for n, value in busy.items() if value >= 0.9])
+
+
+def relays_all(out: Outcomes) -> Judged:
+    """No request was turned away from RLD for want of room."""
+    turned = {
+        label: out.values.get((label, "serving.reasons.P-MD.relay-full"), {}) for label in out.runs
+    }
+    total = {label: sum(values.values()) for label, values in turned.items()}
+    words = ", ".join(f"{label}: {count:g}" for label, count in total.items())
+    relayed = out.mean("p-10", "serving.pipelines.P-RLD-MD")
+    return Judged(
+        f"turned away: {words}; at the paper's size {relayed:.0f} went through RLD",
+        [f"{k}: {v:g}" for k, v in total.items() if v],
+    )
+
+
+def cost_table(out: Outcomes) -> tuple[Table, ...]:
+    """RLD's part of the cost."""
+    rows = tuple(
+        (
+            f"{count} P, 1 RLD, {deployment(count).main} MD",
+            *(f"{deployment(count).relay_share(ratio):.2%}" for ratio in (1.0, *IMPLIED)),
+        )
+        for count in SIZES
+    )
+    head = ("deployment", "H200 at 1", *(f"at {ratio:g}" for ratio in IMPLIED))
+    note = "Three H100 nodes of RLD over all nodes, priced in H100 nodes; no run is needed for it."
+    return (Table(caption="RLD's part of the cost", head=head, rows=rows, notes=(note,)),)
+
+
+STUDY = Study(
+    name="amortise",
+    title="One RLD in larger deployments",
+    question="How far can P and MD grow around one RLD before it is full, and what is it then of "
+    "the cost?",
+    variants=variants,
+    measures=(
+        Measure("busy_share", "Places of RLD in use, mean", busy_share),
+        Measure("serving.rld_peak", "Most requests at RLD at once"),
+        Measure("rld.output_tokens_mean", "Tokens that RLD decodes for a request"),
+        Measure("serving.pipelines.P-RLD-MD", "Requests through RLD"),
+        Measure("serving.reasons.P-MD.relay-full", "Turned away by a full RLD"),
+        Measure("ttft.p99_s", "TTFT, P99"),
+        Measure("offered_load", "Load of the line"),
+    ),
+    claims=(
+        Claim("rld-amortises", "RLD's part of the cost falls as P and MD grow, and it has room.",
+              amortises),
+        Claim("rld-turns-nobody-away", "No request is turned away from RLD.", relays_all),
+    ),
+    assumptions=(
+        "Two P without compute time and two MD give RLD the requests of 5 to 40 P (1.15 requests/s "
+        "a P, as 11.5 for 10). What is measured is RLD; cost follows from node counts.",
+        "The line stays 2 x 10 Gbit/s. Answers of 32 tokens: RLD hands over before their end.",
+        "Prices as for Table 8: an H200 node at 1.21 to 1.31 H100 nodes.",
+    ),
+    tables=cost_table,
+)  # fmt: skip

@@ -1,0 +1,34 @@
+"""What a run's router did, as measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from testbed.reproduce.outcome import RunOutcome
+
+
+def pipelines(run: RunOutcome) -> dict[str, int]:
+    """Requests by pipeline; empty for a run without a router."""
+    serving = run.metrics.tree.get("serving")
+    counts = serving.get("pipelines") if isinstance(serving, Mapping) else None
+    if not isinstance(counts, Mapping):
+        return {}
+    return {str(name): count for name, count in counts.items() if isinstance(count, int)}
+
+
+def relayed_share(run: RunOutcome) -> float | None:
+    """Share of the routed requests that went through RLD."""
+    counts = pipelines(run)
+    total = sum(counts.values())
+    return sum(n for name, n in counts.items() if "RLD" in name) / total if total else None
+
+
+def gap_share(run: RunOutcome) -> float | None:
+    """How far the hits of P and MD lie apart."""
+    return run.number("serving.parity.gap")
+
+
+def request_bytes(run: RunOutcome) -> float | None:
+    """Bytes to MD, a completed request."""
+    done, total = run.number("requests.completed"), run.number("transfer.bytes")
+    return total / done if done and total is not None else None

@@ -1,0 +1,311 @@
+"""One decode instance on a stage: it runs whole; its peers, its KV and its time are the test's.
+
+::
+
+    Post (control messages, both ways) ─┐
+    Inbox (verified KV)                ─┼─▶ DecodeServer or RelayServer with the real model
+    Outbox (RLD's increments)          ─┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+from testbed.contract.agent import AgentConfig, Hardware, ModelConfig, Peer, Pool, Shape, Tcp
+from testbed.contract.agent import Window as Phases
+from testbed.contract.event import EventLog, Kind
+from testbed.contract.handoff import HandoffConfig, HandoffMode
+from testbed.contract.progress import Mark
+from testbed.contract.role import Role
+from testbed.contract.router import Direct, RouterConfig
+from testbed.contract.serving import Caches, DeviceLimits, FirstToken, Reserve, Serving
+from testbed.errors import TestbedError
+from testbed_agents.control.mailbox import Mailbox
+from testbed_agents.control.message import Message, encode
+from testbed_agents.control.plane import Prepare, Relay
+from testbed_agents.decode.server import DecodeServer
+from testbed_agents.handoff.message import Emission
+from testbed_agents.model.engine import Engine
+from testbed_agents.model.load import load_model, load_prompts
+from testbed_agents.model.protocol import Step
+from testbed_agents.relay.server import RelayServer
+from testbed_agents.runtime import Runtime
+from testbed_agents.transport import (
+    Fault,
+    IncomingTransfer,
+    KvSender,
+    OutgoingTransfer,
+    Receipt,
+    TransferError,
+)
+from tests.fakes.jump_loop import JumpClock, JumpLoop
+
+BLOCK = 128
+RATIO = 16
+"""A block is 8 real tokens."""
+SHAPE = Shape(block_tokens=BLOCK, ratio=RATIO, bytes_per_token=1_000, fixed_bytes=0)
+STEP_NS = 10_000_000
+NODES = {
+    "rt1": Role.ROUTER, "p1": Role.PREFILL, "r1": Role.RELAY, "md1": Role.DECODE,
+    "c1": Role.CLIENT,
+}  # fmt: skip
+
+
+class Post:
+    """A mailbox: what was sent, and what the test says."""
+
+    def __init__(self, name: str) -> None:
+        self.sent: list[tuple[str, Message]] = []
+        self.dropped: set[str] = set()
+        self._name = name
+        self._inbox: asyncio.Queue[tuple[str, Message]] = asyncio.Queue()
+        self._news = asyncio.Event()
+
+    def connect(self, name: str, beat: bool = False) -> None:
+        """Nothing to open."""
+
+    def drop(self, name: str) -> None:
+        self.dropped.add(name)
+
+    def send(self, name: str, message: Message) -> int:
+        if name in self.dropped:
+            return 0
+        self.sent.append((name, message))
+        self._news.set()
+        return len(encode(self._name, message))
+
+    async def receive(self) -> tuple[str, Message]:
+        return await self._inbox.get()
+
+    def say(self, sender: str, message: Message) -> None:
+        """A peer sends this."""
+        self._inbox.put_nowait((sender, message))
+
+    def to(self, name: str) -> list[Message]:
+        """Everything that ``name`` was sent."""
+        return [message for to, message in self.sent if to == name]
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Waits for what was sent to make it true."""
+        while not true():
+            self._news.clear()
+            await self._news.wait()
+
+
+class Inbox:
+    """Verified KV, as the test brings it."""
+
+    def __init__(self) -> None:
+        self._handler: Callable[[IncomingTransfer], Awaitable[None]] | None = None
+        self.serving = asyncio.Event()
+
+    def bind(self) -> None:
+        """Nothing to bind."""
+
+    async def serve(self, handler: Callable[[IncomingTransfer], Awaitable[None]]) -> None:
+        self._handler = handler
+        self.serving.set()
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def bring(
+        self, req: int, blocks: tuple[memoryview, ...], epoch: int = 0
+    ) -> TestbedError | None:
+        """One transfer; returns why it was refused."""
+        assert self._handler is not None
+        try:
+            await self._handler(IncomingTransfer(req, epoch, blocks, 1_000, "p1", 0))
+        except TestbedError as refused:
+            return refused
+        return None
+
+
+class Outbox:
+    """RLD's way to MD; ``broken`` connections are lost in the middle."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.sent: list[OutgoingTransfer] = []
+        self.broken = broken
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def send(self, transfer: OutgoingTransfer) -> Receipt:
+        if self.broken:
+            raise TransferError(Fault.CONNECTION_LOST, f"request {transfer.request}", "cut")
+        self.sent.append(transfer)
+        return Receipt(transfer.request, 0, transfer.wire_bytes, 0, 0)
+
+
+@dataclass
+class Stage:
+    """What a test holds."""
+
+    post: Post
+    inbox: Inbox
+    outbox: Outbox
+    clock: JumpClock
+    stream: io.StringIO
+    log: EventLog
+    stop: asyncio.Event
+    model: Engine
+    prompts: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    def prepare(self, req: int, blocks: int = 2, most: int = 12, relay: str = "") -> None:
+        """The router tells MD of a request; all its blocks are of a segment of its own."""
+        spans = self._spans(req, blocks)
+        self.post.say("rt1", Prepare(req, *spans, most, "p1", relay, "c1"))
+
+    def relay(self, req: int, blocks: int = 2, most: int = 12, decode: str = "md1") -> None:
+        """The router tells RLD of a request."""
+        spans = self._spans(req, blocks)
+        self.post.say("rt1", Relay(req, *spans, most, decode, "c1", "p1"))
+
+    async def kv(self, req: int, held: int = 0) -> TestbedError | None:
+        """P's transfer of all blocks behind the first ``held`` arrives."""
+        rows = self.model.prefill(self.tokens(req))
+        return await self.inbox.bring(req, rows.blocks(BLOCK // RATIO)[held:])
+
+    def tokens(self, req: int) -> tuple[int, ...]:
+        """The real prompt."""
+        segments, lengths = self.prompts[req]
+        spans = tuple((s, n // RATIO) for s, n in zip(segments, lengths, strict=True))
+        return load_prompts(ModelConfig(name="nano"), 0).spans(spans)
+
+    def answer(self, req: int, most: int = 12) -> tuple[int, ...]:
+        """What one uninterrupted engine answers."""
+        prompt = self.tokens(req)
+        kv, out = self.model.prefill(prompt[:-1]), [prompt[-1]]
+        while len(out) <= most:
+            out.append(self.model.decode([Step(kv, (out[-1],), req)])[0].token)
+        return tuple(out[1:])
+
+    def shown(self, req: int) -> list[tuple[int, int]]:
+        """(position, token) of everything that the client was sent, in order."""
+        return [
+            (message.position + offset, token)
+            for message in self.post.to("c1")
+            if isinstance(message, Emission) and message.req == req
+            for offset, token in enumerate(message.tokens)
+        ]
+
+    async def at_ms(self, ms: float) -> None:
+        """Lets the run go on up to a time."""
+        await self.clock.until(int(ms * 1_000_000))
+
+    def events(self, kind: Kind) -> list[dict[str, object]]:
+        self.log.flush()
+        lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
+        return [line for line in lines if line["kind"] == kind.value]
+
+    def _spans(self, req: int, blocks: int) -> tuple[list[int], list[int]]:
+        return self.prompts.setdefault(req, ([req + 1_000], [blocks * BLOCK]))
+
+
+def answer_to(req: int, blocks: int = 2) -> tuple[int, ...]:
+    """What one uninterrupted engine answers to the prompt that a stage makes for ``req``."""
+    stage = Stage(Post(""), Inbox(), Outbox(), JumpClock(), io.StringIO(),
+                  EventLog(io.StringIO(), "", JumpClock()), asyncio.Event(),
+                  load_model(ModelConfig(name="nano")))  # fmt: skip
+    stage.prepare(req, blocks)
+    return stage.answer(req)
+
+
+Scene = Callable[[Stage], Awaitable[None]]
+
+
+def play(
+    node: str, scene: Scene, *, mode: HandoffMode = HandoffMode.CATCH_UP, memory_tokens: int = 0,
+    reserve: Reserve = Reserve.KNOWN, first: FirstToken = FirstToken.DECODE, stop_at: int = -1,
+    relay_cache: int = 0, broken: bool = False,
+) -> Stage:  # fmt: skip
+    """Runs ``md1`` or ``r1`` through a scene and to its end; whatever leaks there is raised."""
+    memory = DeviceLimits(
+        relay_bytes=memory_tokens * 1_000, decode_bytes=memory_tokens * 1_000, reserve=reserve,
+        headroom_tokens=1,
+    )  # fmt: skip
+    serving = Serving(
+        caches=Caches(
+            prefill_bytes=0, decode_bytes=100 * BLOCK * 1_000,
+            relay_bytes=relay_cache * BLOCK * 1_000,
+        ),
+        router=RouterConfig(pipeline=Direct()), handoff=HandoffConfig(mode=mode),
+        first_token=first, memory=memory, chunk_tokens=1_024, prefill_batch=1,
+        match_timeout_ns=10**9, rtt_ns=20_000_000, stop=(stop_at,) if stop_at >= 0 else (),
+    )  # fmt: skip
+    config = stage_config(node, serving)
+
+    async def run() -> Stage:
+        clock, stream = JumpClock(), io.StringIO()
+        log = EventLog(stream, node, clock)
+        post, inbox, outbox, stop = Post(node), Inbox(), Outbox(broken), asyncio.Event()
+        stage = Stage(post, inbox, outbox, clock, stream, log, stop, load_model(config.model))
+        runtime = Runtime(
+            config, clock, log, cast("Mailbox", post), NoMark(), stop, lambda: None
+        )  # fmt: skip
+        if NODES[node] is Role.DECODE:
+            server = DecodeServer(runtime, serving, inbox).run()
+        else:
+            senders = {"md1": cast("KvSender", outbox)}
+            server = RelayServer(runtime, serving, inbox, senders).run()
+
+        async def act() -> None:
+            await inbox.serving.wait()
+            await scene(stage)
+            stop.set()
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server)
+            group.create_task(act())
+        return stage
+
+    with asyncio.Runner(loop_factory=JumpLoop) as runner:
+        return runner.run(run())
+
+
+class NoMark(Mark):
+    """Progress that nobody watches."""
+
+    def __init__(self) -> None:
+        """No file."""
+
+    def step(self, virtual_ns: int) -> None:
+        """Nothing to write."""
+
+    def touch(self, virtual_ns: int) -> None:
+        """Nothing to write."""
+
+
+def stage_config(node: str, serving: Serving) -> AgentConfig:
+    return AgentConfig(
+        node=node, role=NODES[node], seed=0, barrier_ns=0,
+        window=Phases(warm_up_ns=0, measure_ns=1, drain_ns=1), address="127.0.0.1",
+        control_port=1, data_port=2,
+        peers=tuple(
+            Peer(name=name, role=role, address="127.0.0.1", control_port=1, data_port=2)
+            for name, role in NODES.items()
+            if name != node
+        ),
+        model=ModelConfig(name="nano"), shape=SHAPE,
+        hardware=Hardware(
+            name="even", source="made up", prefill_base_s=0, prefill_token_s=0,
+            prefill_attention_s=0, decode_base_s=STEP_NS / 1e9, decode_sequence_s=0,
+            decode_context_s=0, max_batch=8, copy_base_s=0.001,
+        ),
+        pool=Pool(
+            size=1, queue=1, acquire_timeout_ns=10**9, transfer_timeout_ns=10**9,
+            chunk_bytes=65_536, source_port=20_000,
+        ),
+        tcp=Tcp(send_buffer=65_536, receive_buffer=65_536, receive_low_water=8_192),
+        prompt_tokens=BLOCK, events="-", serving=serving,
+    )  # fmt: skip

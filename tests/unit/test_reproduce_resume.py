@@ -1,0 +1,95 @@
+"""A finished run of the same plan is taken over; any other folder is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.checks.finding import Status
+from testbed.checks.verdict import Verdict, write_verdict
+from testbed.errors import UsageError
+from testbed.lab.guest.snapshot import code_digest
+from testbed.reproduce.resume import claim_folder, free_place, place_of, take_over
+from testbed.run.folder import make_folder, write_inputs, write_json
+from testbed.run.mark import mark_unfinished
+from testbed.run.prepare import Prepared, prepare
+
+STAMP = {"guest_code": "a", "kernel": "b"}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Prepared:
+    return prepare("hello", seed=1)
+
+
+def written(folder: Path, plan: Prepared, finished: bool = True) -> None:
+    make_folder(folder)
+    write_inputs(folder, plan.scenario.resolved_yaml(), plan.plan, plan.requests, {})
+    if finished:
+        (folder / "metrics.json").write_text("{}")
+
+
+def test_a_new_run_gets_its_own_folder(tmp_path: Path, plan: Prepared) -> None:
+    assert place_of(tmp_path, "a-s1", plan) == (tmp_path / "a-s1", False)
+
+
+def test_a_finished_run_of_the_same_plan_is_found(tmp_path: Path, plan: Prepared) -> None:
+    written(tmp_path / "a-s1", plan)
+    assert place_of(tmp_path, "a-s1", plan) == (tmp_path / "a-s1", True)
+
+
+def test_facts_of_the_host_do_not_matter(tmp_path: Path, plan: Prepared) -> None:
+    guest = plan.plan.guest.model_copy(update={"memory_bytes": 2**33})
+    estimate = plan.plan.estimate.model_copy(update={"wall_s": 1.0})
+    other = plan.plan.model_copy(update={"guest": guest, "estimate": estimate})
+    written(tmp_path / "a-s1", Prepared(plan.scenario, other, plan.requests, None))
+    assert place_of(tmp_path, "a-s1", plan)[1]
+
+
+@pytest.mark.parametrize("override", ["links.wan.rtt=21 ms", "seed=2", "expect.verdict=fail"])
+def test_a_run_of_another_plan_is_refused(tmp_path: Path, plan: Prepared, override: str) -> None:
+    written(tmp_path / "a-s1", prepare("hello", (override,)))
+    with pytest.raises(UsageError, match="another plan"):
+        place_of(tmp_path, "a-s1", plan)
+
+
+def test_other_requests_are_refused(tmp_path: Path, plan: Prepared) -> None:
+    written(tmp_path / "a-s1", plan)
+    (tmp_path / "a-s1" / "workload.jsonl").write_text("")
+    with pytest.raises(UsageError, match="another plan"):
+        place_of(tmp_path, "a-s1", plan)
+
+
+def test_an_interrupted_run_stays_and_the_next_gets_a_number(
+    tmp_path: Path, plan: Prepared
+) -> None:
+    written(tmp_path / "a-s1", plan, finished=False)
+    mark_unfinished(tmp_path / "a-s1", KeyboardInterrupt())
+    assert place_of(tmp_path, "a-s1", plan) == (tmp_path / "a-s1-2", False)
+
+
+def test_a_run_judged_by_this_code_is_taken_over_as_it_is(tmp_path: Path, plan: Prepared) -> None:
+    folder = tmp_path / "a-s1"
+    written(folder, plan)
+    write_json(folder / "provenance.json", {"code_sha256": code_digest()})
+    verdict = Verdict(verdict=Status.PASS, findings_verdict=Status.PASS, findings=())
+    write_verdict(folder, verdict)
+    kept = take_over(folder)
+    assert kept is not None
+    assert (kept.folder, kept.verdict) == (folder, verdict)
+    (folder / "verdict.json").unlink()
+    assert take_over(folder) is None
+
+
+def test_a_run_whose_record_is_broken_is_not_taken_over(tmp_path: Path, plan: Prepared) -> None:
+    written(tmp_path / "a-s1", plan)  # by other code, and without events
+    assert take_over(tmp_path / "a-s1") is None
+    assert free_place(tmp_path, "a-s1") == tmp_path / "a-s1-2"
+
+
+def test_runs_of_other_code_are_refused(tmp_path: Path) -> None:
+    claim_folder(tmp_path / "out", STAMP)
+    claim_folder(tmp_path / "out", STAMP)
+    with pytest.raises(UsageError, match="other code"):
+        claim_folder(tmp_path / "out", {**STAMP, "kernel": "c"})
