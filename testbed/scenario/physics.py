@@ -29,6 +29,12 @@ def faults_of(
     yield from _service(file)
     if file.serving is not None:
         yield from serving_faults(file.serving)
+        if file.workload.offered_load is not None:
+            yield (
+                ("workload", "offered_load"),
+                "does nothing with a serving plane, where what MD lacks decides what is sent; "
+                "change links.wan.rate or workload.arrivals instead",
+            )
     if model is not None:
         yield from _model(file, model)
     if shape is not None and model is not None:

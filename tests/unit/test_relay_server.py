@@ -159,6 +159,8 @@ def test_an_increment_arrives_or_md_is_told_that_it_does_not(broken: bool) -> No
         await stage.post.until(lambda: relayed(stage, 1))
 
     stage = play("r1", scene, mode=HandoffMode.INCREMENTAL_KV, broken=broken)
+    (end,) = stage.events(Kind.RELAY_END)
+    assert end["t"] == 52_000_000  # copied in, five steps, copied out
     answer = stage.answer(1)
     whole = stage.model.prefill((*stage.tokens(1), *answer[:3]))
     if broken:

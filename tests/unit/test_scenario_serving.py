@@ -63,6 +63,7 @@ def test_prefill_as_a_service_may_be_chosen_with_its_schedule() -> None:
         ("serving.handoff.easy=100 %", "serving.handoff.easy: must be below 100 %"),
         ("serving.queue.chunk=0 tokens", "serving.queue.chunk: must be above 0"),
         ("serving.match_timeout=0 s", "serving.match_timeout: must be above 0"),
+        ("workload.offered_load=90 %", "does nothing with a serving plane"),
         ("shape.ratio=100", "shape.block: block / ratio = 128 / 100 is not a whole number"),
         ("model.name=gpt", "model.name: Input should be 'nano'"),
         ("expect.metrics.serving.pipelines.P-XX=< 3", "unknown name 'serving.pipelines.P-XX'"),

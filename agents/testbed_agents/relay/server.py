@@ -35,7 +35,7 @@ from testbed_agents.handoff.message import (
     TokenIds,
 )
 from testbed_agents.handoff.relay import RelayPart
-from testbed_agents.hardware import decode_ns
+from testbed_agents.hardware import copy_ns, decode_ns
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
@@ -291,8 +291,10 @@ class RelayServer:
         return OutgoingTransfer(guest.relay.req, INCREMENT, (content,), size)
 
     async def _increment(self, guest: Guest, transfer: OutgoingTransfer) -> None:
-        """The naive handoff: rows go to MD through the pool."""
+        """The naive handoff: rows go to the host, and to MD through the pool."""
         req = guest.relay.req
+        hardware = self._runtime.config.hardware
+        await self._runtime.clock.spend(copy_ns(hardware, transfer.wire_bytes))
         try:
             await self._senders[guest.relay.decode].send(transfer)
         except TestbedError as error:
