@@ -137,6 +137,11 @@ class CacheConserved:
                     broken.append(
                         f"{step.node}: request {step.req} was published before its KV was begun"
                     )
+        closed = {end.node for end in case.history.plane.closed} | case.history.lost
+        broken.extend(
+            f"{node}: was used and never closed: what it still held is not known"
+            for node in sorted(caches.keys() - closed)
+        )
         for end in case.history.plane.closed:
             budget = _budget(serving, roles.get(end.node))
             if budget is None:

@@ -79,7 +79,7 @@ class TransfersVerified:
         }
         broken.extend(
             f"request {req} was answered although its only transfer was refused"
-            for req in sorted((refused & answered) - moved)
+            for req in sorted((refused & answered) - moved - cached)
         )
         broken.extend(
             f"request {req} was answered without an acknowledged transfer"

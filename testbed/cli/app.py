@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 INTERRUPTED = 130
 """Exit status after Ctrl-C, SIGTERM or SIGHUP, as shells have it."""
-_INTERRUPTED_WORDS = "interrupted; its guest is gone, and a run folder says so in verdict.json"
+_INTERRUPTED_WORDS = "interrupted; nothing of it goes on, and a run folder that it made says so"
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 console = Console(highlight=False, soft_wrap=True)
 

@@ -47,7 +47,9 @@ def reproduce(
     if name is None:
         raise UsageError("reproduce", "nothing", "no table or figure is named", "add --list")
     if quick and full:
-        raise UsageError("reproduce", name, "--quick and --full exclude each other")
+        raise UsageError(
+            "reproduce", name, "--quick and --full exclude each other", "leave one of them out"
+        )
     extent = Extent.QUICK if quick else Extent.FULL if full else Extent.NORMAL
     if name == TABLE2:
         return _table2(extent, seeds, out)
@@ -87,7 +89,10 @@ def _print(table: Table) -> None:
         title=table.caption, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
     for place, head in enumerate(table.head):
-        printed.add_column(head, justify="left" if place == 0 else "right", overflow="fold")
+        printed.add_column(
+            head, justify="left" if place in (0, *table.worded) else "right",
+            overflow="fold",
+        )  # fmt: skip
     for row in table.rows:
         printed.add_row(*(Text(cell) for cell in row))
     wide = console if console.is_terminal else Console(file=console.file, width=_PIPE_WIDTH)

@@ -87,7 +87,7 @@ def figures(
         serving=serving(run, events, acked, inside),
         goodput_rps=good,
         sla=service_level(run, answers, int(inside.sum())),
-        bcr=benefit_cost(run, good),
+        bcr=benefit_cost(run.plan.cost, good),
         link=link_use(run, events),
         oracle=oracle(ideal, inside),
         offered_load=_offered_load(run, events, inside),

@@ -7,6 +7,7 @@ a run does. Goodput holds each request to it, so that it stays defined where a r
 
 from __future__ import annotations
 
+from testbed.contract.service import Cost
 from testbed.metrics.percentile import NS
 from testbed.metrics.record import ServiceLevel
 from testbed.metrics.run import Run
@@ -48,12 +49,11 @@ def service_level(run: Run, answers: Answers, offered: int) -> ServiceLevel | No
     )
 
 
-def benefit_cost(run: Run, goodput_rps: float | None) -> float | None:
+def benefit_cost(cost: Cost | None, goodput_rps: float | None) -> float | None:
     """Goodput per unit of hardware cost: requests/s over units/h of the price table.
 
     None without prices, without goodput, or where all priced roles are empty.
     """
-    cost = run.plan.cost
     if cost is None or goodput_rps is None or cost.total <= 0:
         return None
     return goodput_rps / cost.total

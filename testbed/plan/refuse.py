@@ -91,14 +91,36 @@ def refuse_serving(scenario: Scenario) -> None:
             raise PlanError("plan", f"topology.parameters.{parameter}", cause, remedy)
     if serving is not None and serving.pipeline.kind in ("prfaas", "prfaas-pdd"):
         _refuse_one_cluster(scenario)
+    _refuse_idle_settings(scenario)
+
+
+def _refuse_idle_settings(scenario: Scenario) -> None:
+    """A price table without a role that is there, and hardware of P beside an MD where none is."""
+    prices = scenario.file.prices
+    priced = set() if prices is None else {role for role, _ in prices.chosen()}
+    for role in (Role.PREFILL, Role.RELAY, Role.DECODE):
+        if prices is not None and role not in priced and scenario.count(role) > 0:
+            raise PlanError(
+                "plan", f"prices.instances.{role.value}",
+                f"is missing, and a cost without its {scenario.count(role)} instances is too low",
+                "say which nodes one instance has, or leave prices out",
+            )  # fmt: skip
+    if scenario.near_prefill is None:
+        return
+    if not _sites(scenario, Role.PREFILL) & _sites(scenario, Role.DECODE):
+        raise PlanError(
+            "plan", "serving.hardware.near_prefill", "no P shares its site with an MD",
+            "leave it out, or choose another topology",
+        )  # fmt: skip
+
+
+def _sites(scenario: Scenario, role: Role) -> set[str]:
+    return {place.site for place in scenario.layout.where(role)}
 
 
 def _refuse_one_cluster(scenario: Scenario) -> None:
     """Prefill as a service needs P beside an MD and P elsewhere."""
-    prefills, decodes = (
-        {place.site for place in scenario.layout.where(role)}
-        for role in (Role.PREFILL, Role.DECODE)
-    )
+    prefills, decodes = _sites(scenario, Role.PREFILL), _sites(scenario, Role.DECODE)
     for sites, where in ((prefills & decodes, "beside"), (prefills - decodes, "away from")):
         if not sites:
             raise PlanError(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from testbed.contract.link import GilbertElliott, LinkSpec, RandomLoss
 from testbed.contract.plan import Offered
+from testbed.contract.record import Record
+from testbed.contract.role import Role
+from testbed.scenario.serving import ServingChoice
 from testbed.scenario.value import Scenario
 from testbed.units import Duration, Rate, Size
 
@@ -35,9 +40,51 @@ def summary(scenario: Scenario, offered: Offered, requests: int) -> tuple[Pair, 
                 f"{file.tcp.receive_buffer}, wake at {file.tcp.low_water}"),
         ("verify", file.verify),
     ]  # fmt: skip
+    if file.serving is not None:
+        pairs.extend(_served(scenario, file.serving))
     pairs.extend((f"source of {what}", source) for what, source in scenario.sources)
     pairs.extend(("assumption", text) for text in file.assumptions)
     return tuple(pairs)
+
+
+def _served(scenario: Scenario, serving: ServingChoice) -> Iterator[Pair]:
+    """The serving plane, what is asked of it, and what it costs."""
+    file, own, chosen = scenario.file, scenario.file.shape.hardware, serving.hardware
+    instances, caches, handoff = serving.instances, serving.caches, serving.handoff
+    yield "pipeline", _words(serving.pipeline)
+    yield (
+        "instances",
+        f"P {instances.prefill}, RLD {instances.relay}, MD {instances.decode}",
+    )
+    yield "caches", f"P {caches.prefill}, RLD {caches.relay}, MD {caches.decode}"
+    yield "handoff", f"{handoff.mode.value}; RLD keeps {handoff.most} for {handoff.hold} at most"
+    yield (
+        "hardware by role",
+        f"P {chosen.prefill or own}, RLD {chosen.relay or own}, MD {chosen.decode or own}"
+        + (f"; P beside an MD {chosen.near_prefill}" if chosen.near_prefill else ""),
+    )
+    yield (
+        "service level",
+        f"first token within {file.sla.ttft_p90}, {file.sla.tpot_p90} a token, for 90 %",
+    )
+    if file.prices is not None:
+        cost = file.prices.resolve({role: scenario.count(role) for role in Role})
+        parts = ", ".join(f"{part.role} {part.nodes} x {part.node}" for part in cost.parts)
+        yield "cost", f"{cost.total:g} ({parts}); 1 is {cost.unit}"
+
+
+def _words(choice: Record) -> str:
+    """The kind and settings of a choice."""
+    parts: list[str] = []
+    for name in type(choice).model_fields:
+        value: object = getattr(choice, name)
+        if name == "kind":
+            parts.append(str(value))
+        elif isinstance(value, Record):
+            parts.append(f"{name} ({_words(value)})")
+        else:
+            parts.append(f"{name} {value}")
+    return ", ".join(parts)
 
 
 def describe(spec: LinkSpec) -> str:

@@ -112,6 +112,7 @@ def figure_tables(results: Results) -> tuple[Table, ...]:
                 )
                 for row in main
             ),
+            worded=(1, 6),
             notes=(
                 f"Measured: mean over n seeds. Interval: {results.interval}. Published figures "
                 "are references, never thresholds.",
@@ -131,6 +132,7 @@ def figure_tables(results: Results) -> tuple[Table, ...]:
                     )
                     for row in others
                 ),
+                worded=(1,),
                 notes=("Times: value over that of the variant it changes, at the same seeds.",),
             )
         )  # fmt: skip

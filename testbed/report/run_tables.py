@@ -22,6 +22,7 @@ KEY_FIGURES: tuple[tuple[str, str, str | None], ...] = (
     ("Time to first token, 90th percentile", "ttft.p90_s", None),
     ("Time to first token, 99th percentile", "ttft.p99_s", None),
     ("Time per output token, median", "tpot.p50_s", None),
+    ("Time per output token, 90th percentile", "tpot.p90_s", None),
     ("Requests offered", "requests.offered", None),
     ("Requests completed", "requests.completed", None),
     ("Requests failed", "requests.failed", None),

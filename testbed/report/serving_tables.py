@@ -18,8 +18,9 @@ _STAGES: tuple[tuple[str, Callable[[Stages], float | None]], ...] = (
     ("Handoff", lambda stages: stages.handoff_s),
 )
 _KINDS = {
-    "kv": "KV beyond MD's match, P to MD",
+    "kv": "KV to MD, beyond what it holds",
     "kv-relay": "KV of full contexts, P to RLD",
+    "token-ids": "Ids of RLD's tokens, RLD to MD",
 }
 
 
@@ -32,6 +33,8 @@ def serving_tables(run: RunSummary, serving: Serving) -> tuple[Table, ...]:
         stages_table(serving),
         handoff_table(run, serving),
         bytes_table(run),
+        memory_table(serving),
+        service_table(run),
     )
 
 
@@ -52,6 +55,7 @@ def routes_table(serving: Serving) -> Table:
         caption="Which pipeline the router chose, and why",
         head=("pipeline", "reason", "requests", "share"),
         rows=tuple(rows),
+        worded=(1,),
     )
 
 
@@ -65,8 +69,9 @@ def hits_table(serving: Serving) -> Table:
     ]  # fmt: skip
     return Table(
         caption="What each prefix cache found, in blocks",
-        head=("instance", "role", "requests", "found", "asked for", "hit"),
+        head=("instance", "role", "requests", "found", "asked", "hit"),
         rows=tuple(rows),
+        worded=(1,),
         notes=(
             f"P finds {wording.share(parity.p_hit)}, MD {wording.share(parity.md_hit)}: "
             f"a parity gap of {wording.share(parity.gap)}. P's and MD's match differ for "
@@ -128,10 +133,70 @@ def handoff_table(run: RunSummary, serving: Serving) -> Table:
             ("Share of tokens from RLD", wording.share(run.metric("rld.token_share"))),
             ("Eager tokens, mean", wording.count(run.metric("handoff.eager_tokens_mean"))),
             ("Catch-up tokens, mean", wording.count(run.metric("handoff.catchup_tokens_mean"))),
+            *_told(serving),
             ("Handoff time, median", wording.seconds(run.metric("handoff.p50_s"))),
             ("Stalls at the client", wording.count(run.metric("stall.count"))),
             ("Longest stall", wording.seconds(run.metric("stall.max_s"))),
         ),
+    )
+
+
+def _told(serving: Serving) -> tuple[tuple[str, str], ...]:
+    ids = serving.token_ids
+    if ids is None:
+        return ()
+    each = "n/a" if ids.bytes_per_token is None else f"{wording.digits(ids.bytes_per_token)} B"
+    return (
+        ("Token ids that RLD told MD", wording.count(ids.tokens)),
+        ("Bytes of a message per id", each),
+        ("Bytes of ids per request, 99th percentile", wording.size(ids.request_p99_bytes)),
+    )
+
+
+def memory_table(serving: Serving) -> Table:
+    """Preemptions, instance by instance."""
+    rows = [
+        (name, wording.count(one.preemptions), wording.count(one.requests),
+         wording.count(one.recomputed_tokens))
+        for name, one in serving.preempted.items()
+    ]  # fmt: skip
+    together = (
+        sum(one.requests for one in serving.preempted.values()),
+        sum(one.recomputed_tokens for one in serving.preempted.values()),
+    )
+    total = ("together", wording.count(serving.preemptions), *map(wording.count, together))
+    return Table(
+        caption="Sequences that were preempted for want of device memory",
+        head=("instance", "times", "requests", "tokens again"),
+        rows=(*rows, total),
+        notes=("Tokens again: output that was computed a second time.",),
+    )
+
+
+def service_table(run: RunSummary) -> Table:
+    """The service level and what its goodput costs."""
+    cost = run.plan.cost
+    rows = [
+        (
+            f"Requests with a first token within {wording.seconds(run.metric('sla.ttft_s'))}",
+            wording.share(run.metric("sla.ttft_share")),
+        ),
+        (
+            f"Requests within {wording.seconds(run.metric('sla.tpot_s'))} per output token",
+            wording.share(run.metric("sla.tpot_share")),
+        ),
+        ("Answers that keep both, per second", wording.count(run.metric("goodput_rps"))),
+    ]
+    if cost is not None:
+        rows += [
+            (f"Cost of all nodes, unit: {cost.unit}", wording.digits(cost.total)),
+            ("Benefit-cost ratio", wording.quantity("bcr", run.metric("bcr"))),
+        ]
+    return Table(
+        caption="Service level, goodput and cost",
+        head=("quantity", "value"),
+        rows=tuple(rows),
+        notes=("Shares are of the requests offered in the window; the level is 90 % of each.",),
     )
 
 

@@ -13,5 +13,7 @@ class Table(Record):
     rows: tuple[tuple[str, ...], ...]
     marks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    worded: tuple[int, ...] = ()
+    """Columns of words, counted from 0: set to the left, and wrapped where the page is narrow."""
     prose: bool = False
     """Whether cells are text that may wrap, rather than figures to be compared."""

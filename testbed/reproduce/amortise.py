@@ -27,21 +27,39 @@ _PLANE = (
 )
 
 
+_CHANGES = (
+    ("h-80", "H of 80 %", "serving.pipeline.threshold=80 %"),
+    ("h-98", "H of 98 %", "serving.pipeline.threshold=98 %"),
+    ("rtt-60", "RTT 60 ms", "links.wan.rtt=60 ms"),
+)
+
+
 def deployment(prefills: int) -> Deployment:
     """The paper's proportions around one RLD."""
     return Deployment(prefill=prefills, relay=1, main=prefills * 8 // 5, decode=0)
 
 
 def variants(extent: Extent) -> tuple[Variant, ...]:
-    """One RLD under the requests that 5 to 40 P would give it."""
+    """One RLD under the requests that 5 to 40 P would give it; in longer runs other H and RTT."""
     quick = extent is Extent.QUICK
     window = f"window={{warm_up: 2 s, measure: {6 if quick else 30} s, drain: 60 s}}"
-    return tuple(
+    found = tuple(
         Variant(
             f"p-{count}", "pdd-paper", f"requests of {count} P",
             (*_PLANE, window, f"workload.arrivals={{kind: poisson, rate: {count * 1.15:g} /s}}"),
         )
         for count in (QUICK_SIZES if quick else SIZES)
+    )  # fmt: skip
+    if quick:
+        return found
+    base = next(one for one in found if one.label == "p-10")
+    return (
+        *found,
+        *(
+            Variant(f"p-10-{label}", base.scenario, f"{base.words}, {words}",
+                    (*base.overrides, change), seeds=1, against=base.label)
+            for label, words, change in _CHANGES
+        ),
     )  # fmt: skip
 
 
@@ -79,7 +97,9 @@ def amortises(out: Outcomes) -> Judged:
 def relays_all(out: Outcomes) -> Judged:
     """No request was turned away from RLD for want of room."""
     turned = {
-        label: out.values.get((label, "serving.reasons.P-MD.relay-full"), {}) for label in out.runs
+        f"p-{n}": out.values.get((f"p-{n}", "serving.reasons.P-MD.relay-full"), {})
+        for n in SIZES
+        if out.has(f"p-{n}")
     }
     total = {label: sum(values.values()) for label, values in turned.items()}
     words = ", ".join(f"{label}: {count:g}" for label, count in total.items())

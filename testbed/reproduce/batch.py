@@ -15,6 +15,7 @@ from rich.progress import Progress as Bars
 
 from testbed.errors import TestbedError
 from testbed.lab.guest.progress import Progress
+from testbed.reproduce.hold import held
 from testbed.reproduce.resume import claim_folder, free_place, place_of, stamp, take_over
 from testbed.run.execute import Finished, execute
 from testbed.run.prepare import Prepared, prepare
@@ -30,8 +31,15 @@ class Job:
     overrides: tuple[str, ...] = ()
 
 
-class _StoppedError(Exception):
+class _StoppedError(TestbedError):
     """Another run of the batch failed, or the user interrupted: end this guest."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(
+            "go on with the run", label,
+            "it was ended early: another run of the study failed, or the study was interrupted",
+            "start the study again with the same --out",
+        )  # fmt: skip
 
 
 def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Finished]:
@@ -41,13 +49,20 @@ def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Fin
     an earlier, interrupted start left finished in ``out`` are taken over.
 
     Raises:
-        UsageError: ``out`` holds runs of other plans or other code.
+        UsageError: ``out`` holds runs of other plans or other code, or something else, or
+            another command works in it.
         TestbedError: the first failure; the other guests are ended.
     """
     prepared = {
         job.label: prepare(job.scenario, job.overrides, job.seed, place=out) for job in jobs
     }
-    claim_folder(out, stamp())
+    own = stamp()
+    with held(out):
+        claim_folder(out, own)
+        return _run_all(prepared, out, console)
+
+
+def _run_all(prepared: dict[str, Prepared], out: Path, console: Console) -> dict[str, Finished]:
     places = {label: place_of(out, label, plan) for label, plan in prepared.items()}
     order = sorted(prepared, key=lambda label: -prepared[label].plan.estimate.wall_s)
     stop = threading.Event()
@@ -60,7 +75,7 @@ def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Fin
         Bars(*columns, console=console, transient=not console.is_terminal) as bars,
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
-        overall = bars.add_task("all runs", total=len(jobs), figures=f"0 of {len(jobs)}")
+        overall = bars.add_task("all runs", total=len(prepared), figures=f"0 of {len(prepared)}")
 
         def one(label: str) -> None:
             if stop.is_set():
@@ -71,7 +86,7 @@ def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Fin
                 folder = free_place(out, label)
             results[label] = kept or _run(prepared[label], folder, bars, stop, label)
             done = len(results)
-            bars.update(overall, completed=done, figures=f"{done} of {len(jobs)}")
+            bars.update(overall, completed=done, figures=f"{done} of {len(prepared)}")
             finished = results[label]
             how = "taken over" if kept else f"wall {_seconds(finished)}"
             console.print(f"{label}: {finished.verdict.verdict.value}, {how}", markup=False)
@@ -81,7 +96,7 @@ def run_batch(jobs: Sequence[Job], out: Path, console: Console) -> dict[str, Fin
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in done:
                 future.result()
-        except (TestbedError, KeyboardInterrupt):
+        except BaseException:
             stop.set()
             raise
     return results
@@ -101,7 +116,7 @@ def _run(
 
     def show(progress: Progress, wall_s: float) -> None:
         if stop.is_set():
-            raise _StoppedError
+            raise _StoppedError(label)
         virtual = max(0.0, (progress.virtual_ns - plan.guest.start_ns) / 1e9)
         bars.update(
             task, completed=min(virtual, total),

@@ -1,5 +1,8 @@
 """What deployments cost: nodes by kind, priced relative to an H100 node.
 
+Costs and benefit-cost ratios are computed by the code behind the metric ``bcr``, for
+deployments of any size: a run may stand for a larger one.
+
 The paper's prices are not public. Its benefit-cost ratio (BCR) gains of 32.4 and 37.5 %, its
 rates and its node counts imply that an H200 node costs 1.21 to 1.31 H100 nodes.
 """
@@ -7,6 +10,11 @@ rates and its node counts imply that an H200 node costs 1.21 to 1.31 H100 nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from testbed.contract.role import Role
+from testbed.contract.service import Cost, CostPart
+from testbed.errors import AnalysisError
+from testbed.metrics.goodput import benefit_cost
 
 RATIOS = (1.00, 1.21, 1.26, 1.31, 1.50, 2.00)
 """Price of an H200 node over that of an H100 node; 1.21 to 1.31 is implied, 1.26 its middle."""
@@ -23,14 +31,25 @@ class Deployment:
     main: int
     decode: int
 
-    def cost(self, ratio: float) -> float:
-        """In H100 nodes."""
-        near = self.prefill * P_NODES + self.relay * RLD_NODES + self.decode * D_NODES
-        return near + self.main * MD_NODES * ratio
+    def cost(self, ratio: float) -> Cost:
+        """In H100 nodes, for an hour."""
+        parts = (
+            (Role.PREFILL, self.prefill * P_NODES, "h100", 1.0),
+            (Role.RELAY, self.relay * RLD_NODES, "h100", 1.0),
+            (Role.DECODE, self.decode * D_NODES, "h100", 1.0),
+            (Role.DECODE, self.main * MD_NODES, "h200", ratio),
+        )
+        return Cost(
+            unit="one H100 node for an hour",
+            parts=tuple(
+                CostPart(role=role.value, nodes=nodes, node=node, node_price=price)
+                for role, nodes, node, price in parts
+            ),
+        )
 
     def relay_share(self, ratio: float) -> float:
         """The part of the cost that is RLD's."""
-        return self.relay * RLD_NODES / self.cost(ratio)
+        return self.relay * RLD_NODES / self.cost(ratio).total
 
 
 PDD = Deployment(prefill=10, relay=1, main=16, decode=0)
@@ -40,5 +59,13 @@ IDC = Deployment(prefill=10, relay=0, main=0, decode=16)
 
 
 def gain(own_rps: float, base_rps: float, ratio: float) -> float:
-    """How much higher the BCR of PDD is than that of one data centre, as a share."""
-    return own_rps / PDD.cost(ratio) / (base_rps / IDC.cost(ratio)) - 1
+    """How much higher the BCR of PDD is than that of one data centre, as a share.
+
+    Raises:
+        AnalysisError: one data centre gives no answer within the level.
+    """
+    own = benefit_cost(PDD.cost(ratio), own_rps)
+    base = benefit_cost(IDC.cost(ratio), base_rps)
+    if own is None or not base:
+        raise AnalysisError("compare costs", "IDC-PD", "it gives no answer within the level")
+    return own / base - 1

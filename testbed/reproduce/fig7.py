@@ -103,6 +103,9 @@ STUDY = Study(
         ),
         Claim("pdd-sidesteps", "PDD's first token does not wait for a slow transfer.", sidesteps),
     ),
-    assumptions=TABLE4.assumptions,
+    assumptions=(
+        *TABLE4.assumptions,
+        "How RTT, connections, H and the rate of requests change this, Table 4's study says.",
+    ),
     charts=at_both_ends,
 )  # fmt: skip

@@ -21,7 +21,7 @@ _PLANE = (
 
 
 def variants(extent: Extent) -> tuple[Variant, ...]:
-    """Two loads of the line; in longer runs also one-shot, other H and shorter answers."""
+    """Two loads of the line; in longer runs also one-shot, other H, RTT, rate and answers."""
     window = "window={measure: 3 s, drain: 180 s}"
     if extent is not Extent.QUICK:
         window = "window={measure: 10 s, drain: 240 s}"
@@ -41,6 +41,8 @@ def variants(extent: Extent) -> tuple[Variant, ...]:
         (ONE_SHOT, "one-shot handoff", "serving.handoff.mode=one-shot"),
         ("h-80", "H of 80 %", "serving.pipeline={kind: hit-threshold, threshold: 80 %}"),
         ("h-98", "H of 98 %", "serving.pipeline={kind: hit-threshold, threshold: 98 %}"),
+        ("rtt-60", "RTT 60 ms", "links.wan.rtt=60 ms"),
+        ("rate-8", "8 requests/s", "workload.arrivals={kind: poisson, rate: 8 /s}"),
         ("output-250", "answers of 250 tokens",
          "workload.output={kind: fixed, tokens: 250 tokens}"),
     )  # fmt: skip

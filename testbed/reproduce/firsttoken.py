@@ -24,9 +24,11 @@ def over_time(outcomes: Outcomes, load: float) -> tuple[Chart, ...]:
     """
     rows: dict[str, tuple[Fate, ...]] = {}
     for deployment, _ in _COLOURS:
-        runs = outcomes.runs.get(label(deployment, load), ())
+        runs = outcomes.faithful(label(deployment, load))
         if not runs:
-            raise AnalysisError("draw requests over time", label(deployment, load), "was not run")
+            raise AnalysisError(
+                "draw requests over time", label(deployment, load), "has no faithful run"
+            )
         rows[deployment] = fates(runs[0].folder)
     return (
         _chart("transfer", "Transfer time", load, rows, lambda fate: fate.transfer_s),
@@ -71,7 +73,7 @@ def _chart(
         id=f"{name}-over-time-{round(load * 100):03d}",
         title=f"{title} at WAN load {load:g}",
         alt=f"{title} of each request by its arrival. The longest: {', '.join(peaks)}.",
-        note="Seed 1. One point a request of the measuring window.",
+        note="First seed of each. One point a request of the measuring window.",
         x=Axis(title="arrival, from the barrier (s)"),
         y=Axis(title=f"{title.lower()} (s)", zero=True),
         traces=tuple(traces),

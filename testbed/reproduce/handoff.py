@@ -51,7 +51,7 @@ def never_stalls(out: Outcomes) -> Judged:
     against = [f"seed {seed}: {count:g} stalls" for seed, count in counts.items() if count]
     gap = out.mean(CATCH_UP, "gap_mean_s")
     return Judged(
-        f"{sum(counts.values()):g} stalls in catch-up over {len(counts)} seeds; mean gap at the "
+        f"{sum(counts.values()):g} stalls in catch-up (n = {len(counts)}); mean gap at the "
         f"handoff {wording.seconds(gap)}",
         against,
     )
@@ -126,7 +126,7 @@ def _curve(out: Outcomes, label: str) -> dict[float, float]:
     """Middle of a bin to mean tokens per second, weighted by answers."""
     tokens: dict[float, float] = {}
     answers: dict[float, int] = {}
-    for run in out.runs.get(label, ()):
+    for run in out.faithful(label):
         serving = run.metrics.tree.get("serving")
         if not isinstance(serving, Mapping):
             continue

@@ -43,7 +43,10 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """All runs of a study, and the values of all its measures."""
+    """All runs of a study, and the values of all its measures in faithful ones.
+
+    A run that is invalid is listed and decides the study's status; no figure of it is read.
+    """
 
     extent: Extent
     runs: Mapping[str, tuple[RunOutcome, ...]]
@@ -54,6 +57,10 @@ class Outcomes:
         """Whether the variant was run in this extent."""
         return bool(self.runs.get(label))
 
+    def faithful(self, label: str) -> tuple[RunOutcome, ...]:
+        """The runs of a variant that figures may be read from."""
+        return tuple(run for run in self.runs.get(label, ()) if run.status is not Status.INVALID)
+
     def of(self, label: str, measure: str) -> Values:
         """Values by seed.
 
@@ -62,7 +69,7 @@ class Outcomes:
         """
         values = self.values.get((label, measure))
         if not values:
-            cause = "no run has this figure" if self.has(label) else "this variant was not run"
+            cause = "no faithful run has it" if self.has(label) else "this variant was not run"
             raise AnalysisError("read a figure", f"{measure} of {label}", cause)
         return values
 

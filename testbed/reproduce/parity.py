@@ -15,13 +15,18 @@ from testbed.reproduce.study import Claim, Judged, Measure, Published, Study, Va
 PDD, DIRECT, RELAYED = "pdd", "p-md", "p-rld"
 _RELAY = ("serving.hardware.relay=demo-cpu",)
 """A batch of 16: small enough that it cannot take everything."""
+_CHANGES = (
+    ("h-50", "H of 50 %", "serving.pipeline.threshold=50 %"),
+    ("rtt-60", "RTT 60 ms", "links.wan.rtt=60 ms"),
+    ("pool-1", "one connection a pair", "pool.size=1"),
+)
 
 
 def variants(extent: Extent) -> tuple[Variant, ...]:
-    """The paper's two pipelines, P-MD alone, and P-RLD where there is room."""
+    """The paper's two pipelines, P-MD alone, P-RLD where there is room; then changes."""
     own = (*sessions(extent, decode=4, output=64), *_RELAY)
     split = "serving.pipeline={kind: hit-threshold, threshold: 90 %}"
-    return (
+    main = (
         Variant(PDD, "pdd-paper", "P-MD and P-RLD-MD", (*own, split)),
         Variant(DIRECT, "pdd-paper", "P-MD only", (*own, "serving.pipeline={kind: direct}")),
         Variant(
@@ -29,6 +34,15 @@ def variants(extent: Extent) -> tuple[Variant, ...]:
             (*own, "serving.pipeline={kind: relay-only}"),
         ),
     )  # fmt: skip
+    if extent is Extent.QUICK:
+        return main
+    return (
+        *main,
+        *(
+            Variant(label, "pdd-paper", words, (*own, split, change), seeds=1, against=PDD)
+            for label, words, change in _CHANGES
+        ),
+    )
 
 
 def keeps_parity(out: Outcomes) -> Judged:

@@ -17,7 +17,7 @@ from testbed.report.results_page import write_results_page
 from testbed.reproduce.batch import Job, run_batch
 from testbed.reproduce.extent import Extent
 from testbed.reproduce.outcome import Outcomes, RunOutcome, Values
-from testbed.reproduce.reduce import results_of
+from testbed.reproduce.reduce import results_of, shown
 from testbed.reproduce.study import Study, Variant
 from testbed.run.execute import Finished
 
@@ -81,21 +81,24 @@ def perform(
         study, extent,
         [(variant, seed, finished[job.label]) for variant, seed, job in wanted],
     )  # fmt: skip
-    results = results_of(study, outcomes)
+    charts, missing = shown("charts", study.charts, outcomes)
+    results = results_of(study, outcomes, missing)
     write_results(out, results)
-    page = write_results_page(results, study.charts(outcomes), out / f"{study.name}.html")
+    page = write_results_page(results, charts, out / f"{study.name}.html")
     return Performed(results, page)
 
 
 def outcomes_of(
     study: Study, extent: Extent, runs: Sequence[tuple[Variant, int, Finished]]
 ) -> Outcomes:
-    """Reads every measure of every run once."""
+    """Reads every measure of every faithful run once."""
     by_label: dict[str, list[RunOutcome]] = {}
     values: dict[tuple[str, str], dict[int, float]] = {}
     for variant, seed, finished in runs:
         run = outcome_of(variant, seed, finished)
         by_label.setdefault(variant.label, []).append(run)
+        if run.status is Status.INVALID:
+            continue
         for measure in study.measures:
             if measure.only and variant.label not in measure.only:
                 continue

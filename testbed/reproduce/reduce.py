@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from testbed.checks.finding import Finding, Status, found, worst
 from testbed.errors import AnalysisError
 from testbed.report.results import ResultRow, Results, RunRow
@@ -10,9 +13,24 @@ from testbed.reproduce.extent import Extent
 from testbed.reproduce.outcome import Outcomes, Values
 from testbed.reproduce.study import Claim, Published, Study, Variant
 
+ItemT = TypeVar("ItemT")
 
-def results_of(study: Study, outcomes: Outcomes) -> Results:
-    """All that the study found."""
+
+def shown(
+    what: str, make: Callable[[Outcomes], tuple[ItemT, ...]], outcomes: Outcomes
+) -> tuple[tuple[ItemT, ...], tuple[str, ...]]:
+    """What a study shows, and a note in its place where figures for it are missing.
+
+    Rows and findings must not be lost with it: they say which run was at fault.
+    """
+    try:
+        return make(outcomes), ()
+    except AnalysisError as error:
+        return (), (f"No {what}: {error.subject}: {error.cause}.",)
+
+
+def results_of(study: Study, outcomes: Outcomes, missing: tuple[str, ...] = ()) -> Results:
+    """All that the study found; ``missing`` says what else could not be shown."""
     variants = study.variants(outcomes.extent)
     findings = (
         every_run_passes(outcomes),
@@ -22,6 +40,8 @@ def results_of(study: Study, outcomes: Outcomes) -> Results:
             if claim.quick or outcomes.extent is not Extent.QUICK
         ),
     )
+    tables, no_tables = shown("tables", study.tables, outcomes)
+    notes, no_notes = shown("notes", study.notes, outcomes)
     return Results(
         name=study.name,
         title=study.title,
@@ -32,10 +52,10 @@ def results_of(study: Study, outcomes: Outcomes) -> Results:
         rows=(*variant_rows(study, variants, outcomes), *contrast_rows(study, outcomes)),
         findings=findings,
         assumptions=study.assumptions,
-        notes=study.notes(outcomes),
+        notes=(*notes, *no_notes, *no_tables, *missing),
         variants={variant.label: _described(variant) for variant in variants},
         runs=run_rows(outcomes),
-        tables=study.tables(outcomes),
+        tables=tables,
     )
 
 

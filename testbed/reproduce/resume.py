@@ -55,11 +55,16 @@ def claim_folder(out: Path, own: dict[str, str]) -> None:
     """Makes the folder of a study, or checks that an earlier start of it has the same stamp.
 
     Raises:
-        UsageError: its runs are of other code or another kernel.
+        UsageError: its runs are of other code or another kernel, or it holds something else.
     """
     path = out / _STAMP
     if not path.exists():
         out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise UsageError(
+                "start the study", str(out), "it is no folder of a study, and not empty",
+                "name a new folder with --out",
+            )  # fmt: skip
         write_json(path, own)
         return
     try:

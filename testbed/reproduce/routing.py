@@ -100,7 +100,7 @@ STUDY = Study(
                  "session-sticky", "request_bytes", lambda own, base: own / base),
     ),
     published=(
-        Published("h-95", "relayed_share", 0.25, "text", "section 5: 20 to 30 %, its middle"),
+        Published("h-95", "relayed_share", 0.25, "derived", "section 5: 20 to 30 %, its middle"),
     ),
     claims=(
         Claim("splits-three-to-one", "H of 95 % gives a split of about three to one.", splits),

@@ -161,8 +161,8 @@ def notes(outcomes: Outcomes) -> tuple[str, ...]:
         found.extend(f"{words}: {value:.1%}" for value in by_seed.values())
     if found:
         lines.append(
-            "Cut of P90 under other causes, at the published request rate and line, one seed "
-            f"each: {'; '.join(found)}."
+            "Cut of P90 under other causes, each one change to the published line and rate of "
+            f"requests, one seed each: {'; '.join(found)}."
         )
     return tuple(lines)
 
@@ -247,7 +247,7 @@ STUDY = Study(
         "5,031 B put 0.15 on 2 x 10 Gbit/s; the sweep lowers the rate of the legs, as if other "
         "users had the rest, and keeps arrivals and the buffer's length in time.",
         "H of 95 %, RTT 20 ms, 8 connections for each pair of P and MD, a buffer of 54 ms: "
-        "unpublished; H, RTT and connections are varied once each.",
+        "unpublished; H, RTT, connections and the rate of requests are varied once each.",
         "Hit rates: Beta(0.788, 0.081) on 2 to 99 %, which meets the published mean and share.",
         "Times of P, RLD and MD: fitted to the paper's tables (docs/hardware.md); the median of "
         "IDC-PD is one of the figures fitted to.",

@@ -15,23 +15,36 @@ from testbed.reproduce.outcome import Outcomes, RunOutcome
 from testbed.reproduce.study import Claim, Contrast, Judged, Measure, Published, Study, Variant
 
 KV, IDS, IDLE = "incremental-kv", "token-ids", "incremental-kv-idle"
+_RECOMPUTED = (IDS, "token-ids-idle", "token-ids-rtt60")
 LEAST, MOST = 50, 200
 """Tokens of a handoff that counts as one of about 100."""
 
 
 def variants(extent: Extent) -> tuple[Variant, ...]:
-    """KV and ids under load; in longer runs also on a line with little traffic."""
+    """KV and ids under load; in longer runs also with less traffic, far away, and one lane."""
     main = (
         handing_over(KV, "KV of RLD's tokens through the pool", "incremental-kv", extent),
         handing_over(IDS, "token ids, recomputed by MD", "one-shot", extent),
     )
     if extent is Extent.QUICK:
         return main
+    far, narrow = ("links.wan.rtt=60 ms",), ("pool.size=1",)
     light = ("links.wan.rate=1 Gbit/s", "links.wan.buffer=6 MiB")
     return (
         *main,
         handing_over(IDLE, "KV, at half the load", "incremental-kv", extent, light, 1, KV),
         handing_over("token-ids-idle", "ids, at half the load", "one-shot", extent, light, 1, IDS),
+        handing_over("incremental-kv-rtt60", "KV, RTT 60 ms", "incremental-kv", extent, far, 1, KV),
+        handing_over("token-ids-rtt60", "ids, RTT 60 ms", "one-shot", extent, far, 1, IDS),
+        handing_over(
+            "incremental-kv-pool1",
+            "KV, one connection a pair",
+            "incremental-kv",
+            extent,
+            narrow,
+            1,
+            KV,
+        ),
     )
 
 
@@ -90,13 +103,13 @@ STUDY = Study(
         Measure("kv_sd_s", "KV: standard deviation", figure(_kv, spread, 2)),
         Measure("kv_100_bytes", "KV of 100 tokens on the wire", figure(_kv_bytes, mean)),
         Measure("extend_mean_s", "Extend-decode of 100 tokens, mean", figure(_extend, mean),
-                only=(IDS, "token-ids-idle")),
+                only=_RECOMPUTED),
         Measure("extend_max_s", "Extend-decode of 100 tokens, slowest", figure(_extend, max),
-                only=(IDS, "token-ids-idle")),
+                only=_RECOMPUTED),
         Measure("extend_sd_s", "Extend-decode: standard deviation", figure(_extend, spread, 2),
-                only=(IDS, "token-ids-idle")),
+                only=_RECOMPUTED),
         Measure("id_100_bytes", "Messages that tell 100 ids", id_bytes,
-                only=(IDS, "token-ids-idle")),
+                only=_RECOMPUTED),
         Measure("gap_mean_s", "Gap at the client, mean", figure(lambda one: one.gap_s, mean)),
         Measure("gap_max_s", "Gap at the client, longest", figure(lambda one: one.gap_s, max)),
         Measure("handoff.eager_tokens_mean", "Eager tokens, mean"),

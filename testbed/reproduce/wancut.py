@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from testbed.errors import AnalysisError
 from testbed.reproduce.outcome import Outcomes
 from testbed.reproduce.wanload import CDC, PDD, label
 
@@ -21,5 +22,11 @@ def cuts(outcomes: Outcomes, load: float) -> dict[int, float]:
 
 
 def mean_cut(values: Mapping[int, float]) -> float:
-    """Mean over seeds; not a number of none."""
-    return sum(values.values()) / len(values) if values else float("nan")
+    """Mean over seeds.
+
+    Raises:
+        AnalysisError: no seed has a faithful run of both.
+    """
+    if not values:
+        raise AnalysisError("compare P90", "PDD and CDC-PD", "no seed has a faithful run of both")
+    return sum(values.values()) / len(values)

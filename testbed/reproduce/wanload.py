@@ -53,12 +53,13 @@ CAUSES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("congested", "the profile wan-10g-congested", ("links.wan={profile: wan-10g-congested}",)),
     ("pool-1", "one connection a pair", ("pool.size=1",)),
     ("rtt-100", "RTT 100 ms", ("links.wan.rtt=100 ms",)),
+    ("rate-8", "8 requests/s", ("workload.arrivals={kind: poisson, rate: 8 /s}",)),
     (
         "bursty", "arrivals in bursts: 1 s at 23 /s, 1 s of silence",
         ("workload.arrivals={kind: bursty, rate: 11.5 /s, burst: 1 s, silence: 1 s}",),
     ),
 )  # fmt: skip
-"""(label, words, overrides): other causes, at the published rate of line and requests."""
+"""(label, words, overrides): other causes, each one change to the published line and rate."""
 THRESHOLDS = (("h-80", "H of 80 %", "80 %"), ("h-99", "H of 99 %", "99 %"))
 
 

@@ -24,7 +24,7 @@ from testbed.plan.network import build_network
 from testbed.plan.part import part_of
 from testbed.plan.roster import roster
 from testbed.run.execute import lab_kernel
-from testbed.run.folder import make_default_folder, make_folder, write_json
+from testbed.run.folder import make_default_folder, make_folder, refuse_taken, write_json
 from testbed.run.mark import marked_unless_finished
 from testbed.run.provenance import provenance
 from testbed.scenario import Scenario
@@ -102,6 +102,8 @@ def calibrate(prepared: PreparedCalibration, folder: Path | None) -> Calibrated:
         LabError: the network could not be built, or the guest died. The folder then keeps
             everything and the mark of an unfinished run, as after Ctrl-C and SIGTERM.
     """
+    if folder is not None:
+        refuse_taken(folder)
     kernel = lab_kernel()
     code_snapshot(cache_root())
     with HostLedger(cache_root()) as ledger:

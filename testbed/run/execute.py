@@ -27,7 +27,7 @@ from testbed.lab.hostledger import HostLedger
 from testbed.lab.program import run_module
 from testbed.metrics.compute import Json, compute
 from testbed.report import write_report
-from testbed.run.folder import make_default_folder, make_folder, write_inputs
+from testbed.run.folder import make_default_folder, make_folder, refuse_taken, write_inputs
 from testbed.run.hostfacts import read_host_facts
 from testbed.run.mark import TookPlace, marked_unless_finished, read_mark, spoil_again
 from testbed.run.prepare import Prepared
@@ -132,6 +132,8 @@ def execute(
             "only the Mininet lab under the virtual clock exists so far",
             "take --lab mininet --clock virtual",
         )  # fmt: skip
+    if folder is not None:
+        refuse_taken(folder)
     kernel = lab_kernel()
     text = prepared.scenario.resolved_yaml()
     code_snapshot(cache_root())

@@ -59,11 +59,25 @@ def make_folder(path: Path, ledger: HostLedger | None = None) -> Path:
         ) from error  # fmt: skip
     made = _make(path, ledger)
     if made is None:
-        raise UsageError(
-            "make the run folder", str(path), "something is there already; a run is never reused",
-            "choose another folder with --out",
-        )  # fmt: skip
+        raise _taken(path)
     return made
+
+
+def refuse_taken(path: Path) -> None:
+    """Refuses a place that is taken, before a machine is asked for anything.
+
+    Raises:
+        UsageError: something is there already.
+    """
+    if os.path.lexists(path):
+        raise _taken(path)
+
+
+def _taken(path: Path) -> UsageError:
+    return UsageError(
+        "make the run folder", str(path), "something is there already; a run is never reused",
+        "choose another folder with --out",
+    )  # fmt: skip
 
 
 def _make(path: Path, ledger: HostLedger | None) -> Path | None:

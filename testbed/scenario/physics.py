@@ -10,6 +10,7 @@ from testbed.scenario.document import KeyPath
 from testbed.scenario.file import ScenarioFile
 from testbed.scenario.metricnames import needs_serving
 from testbed.scenario.profiles import ModelFacts
+from testbed.scenario.service import SlaChoice
 from testbed.scenario.servingcheck import serving_faults
 from testbed.scenario.workload import FixedTokens, UniformTokens
 
@@ -125,6 +126,10 @@ def _service(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
     for key, duration in (("ttft_p90", file.sla.ttft_p90), ("tpot_p90", file.sla.tpot_p90)):
         if duration.ns == 0:
             yield ("sla", key), "must be longer than 0 ns"
+    if file.serving is None:
+        asked = {"sla": file.sla != SlaChoice(), "prices": file.prices is not None}
+        for name in (name for name, given in asked.items() if given):
+            yield (name,), "only a serving plane has a service; add serving, or leave it out"
     if file.prices is not None:
         yield from file.prices.unknown_nodes()
     elif "bcr" in file.expect.metrics:

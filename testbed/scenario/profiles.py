@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from testbed.contract.agent import Hardware
 from testbed.contract.record import Record
@@ -72,6 +72,13 @@ class HardwareProfile(Record):
     """Per GiB copied between host and device, one way."""
     kv_memory: Size | None = None
     """Device memory of the whole instance that is left for KV."""
+
+    @field_validator("kv_memory")
+    @classmethod
+    def _memory_is_some(cls, memory: Size | None) -> Size | None:
+        if memory is not None and memory.bytes == 0:
+            raise ValueError("must be above 0; leave it out where it is not limited")
+        return memory
 
     def resolve(self, name: str) -> Hardware:
         """The profile in seconds per token, per pair and per step."""

@@ -38,7 +38,7 @@ class NodesChoice(Record):
 
 
 class InstancesChoice(Record):
-    """Nodes of one instance of each role; None costs nothing."""
+    """Nodes of one instance of each role; None only where the plan has no such instance."""
 
     prefill: NodesChoice | None = None
     relay: NodesChoice | None = None

@@ -19,6 +19,13 @@ def serving_faults(serving: ServingChoice) -> Iterator[tuple[KeyPath, str]]:
     ):
         if value == 0:
             yield ("serving", *key), "must be above 0"
+    memory = serving.memory
+    for role, size in (("relay", memory.relay), ("decode", memory.decode)):
+        if size is not None and size.bytes == 0:
+            yield (
+                ("serving", "memory", role),
+                "must be above 0; leave it out to take the hardware profile's",
+            )
     if handoff.lower.steps >= handoff.upper.steps:
         yield (
             ("serving", "handoff", "lower"),

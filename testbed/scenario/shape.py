@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from testbed.contract.agent import Shape
 from testbed.contract.record import Record
@@ -30,6 +30,13 @@ class ShapeChoice(Record):
     """Emulated tokens of one cache block."""
     ratio: Count = DEFAULT_RATIO
     """Emulated prompt tokens that one real token stands for."""
+
+    @field_validator("block")
+    @classmethod
+    def _a_block_has_tokens(cls, block: Tokens) -> Tokens:
+        if block.count == 0:
+            raise ValueError("must be above 0")
+        return block
 
     def resolve(self, bytes_per_token: int, fixed_bytes: int) -> Shape:
         """The shape as agents and the workload see it, in integers."""

@@ -128,11 +128,13 @@ class Inbox:
 
 
 class Outbox:
-    """RLD's way to MD; ``broken`` connections are lost in the middle."""
+    """RLD's way to MD; ``broken`` connections are lost in the middle, ``stuck`` ones wait."""
 
     def __init__(self, broken: bool = False) -> None:
         self.sent: list[OutgoingTransfer] = []
         self.broken = broken
+        self.stuck = False
+        self.cut: list[int] = []
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -143,6 +145,12 @@ class Outbox:
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         if self.broken:
             raise TransferError(Fault.CONNECTION_LOST, f"request {transfer.request}", "cut")
+        try:
+            while self.stuck:
+                await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            self.cut.append(transfer.request)
+            raise
         self.sent.append(transfer)
         return Receipt(transfer.request, 0, transfer.wire_bytes, 0, 0)
 

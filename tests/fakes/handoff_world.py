@@ -163,9 +163,9 @@ class World:
             case Peer.CLIENT, Emission():
                 self.seen += self.client.accept(message)
             case Peer.CLIENT, Evicted():
-                self.do(Peer.CLIENT, self.client.evicted(message))
+                self.client.evicted(message)
             case Peer.CLIENT, Failure():
-                self.client.failed(message)
+                self.end(message.reason)
             case Peer.MAIN, TokenIds():
                 self.do(Peer.MAIN, self.main.heard_tokens(message))
             case Peer.MAIN, Evicted():
@@ -277,6 +277,10 @@ class World:
                     assert self.relay_kv is not None
                     self.increment = (rows, self.relay_kv.fork(self.prompt_rows + rows))
 
+    def end(self, reason: str) -> None:
+        """The client is told that nobody is left to answer, or its user goes away."""
+        self.client.outcome = self.client.outcome or reason
+
     def drain(self, most: int = 20_000) -> None:
         """Every side goes on in turn until nothing changes any more."""
         for _ in range(most):
@@ -292,6 +296,6 @@ class World:
 
     def _state(self) -> tuple[object, ...]:
         return (
-            self.relay.emitted, self.main.fed, len(self.seen), dict(self.feeds),
+            self.relay.emitted, self.main.rows.fed, len(self.seen), dict(self.feeds),
             dict(self.released), self.published, self.client.outcome, self.coming is None,
         )  # fmt: skip

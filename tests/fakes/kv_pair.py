@@ -25,6 +25,7 @@ from testbed.contract.role import Role
 from testbed.errors import ProtocolError
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.transport import IncomingTransfer, KvReceiver, KvSender, OutgoingTransfer
+from tests.fakes.host_tcp import congestion
 
 BLOCKS = [bytes([i]) * 300 for i in range(10)]
 
@@ -88,7 +89,12 @@ def make_config(
                 chunk_bytes=65_536,
                 source_port=port + 1,
             ),
-            tcp=Tcp(send_buffer=65_536, receive_buffer=65_536, receive_low_water=8_192),
+            tcp=Tcp(
+                congestion=congestion(),
+                send_buffer=65_536,
+                receive_buffer=65_536,
+                receive_low_water=8_192,
+            ),
             verify="all" if verify_all else "substance",
             prompt_tokens=128,
             events="-",

@@ -176,7 +176,12 @@ def plane_events() -> list[Event]:
         *transfer(r4 + 11, 4, "r1", BLOCKS, r4 + 12),
         event(r4 + 22, "r1", Kind.RELAY_END, req=4, tokens=2, ids=2, cause="last"),
         *_answer(r4 + 20, 4, "r1", "r1"),
-        event(900, "md1", Kind.CACHE_CLOSED, 20 * BLOCK_BYTES, blocks=20, locks=0, reservations=0),
+        *[
+            event(
+                900, node, Kind.CACHE_CLOSED, 20 * BLOCK_BYTES, blocks=20, locks=0, reservations=0
+            )
+            for node in ("md1", "p1")
+        ],
     ]
 
 

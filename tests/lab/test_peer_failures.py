@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from testbed.checks.finding import Status
+from testbed.contract.serving import Serving
 from testbed.lab.guest.boot import Orders, boot, tail
 from testbed.lab.guest.kernel.cache import cache_root
 from testbed.run.execute import analyse, lab_kernel
@@ -48,13 +50,32 @@ def after_death_of(
     folder: Path, node: str, at_s: float, *overrides: str, how: signal.Signals = signal.SIGKILL
 ) -> Aftermath:
     """Runs ``pdd-hello`` in which ``node`` is killed, and judges it as every run is judged."""
+    return aftermath(folder, [[node, round(at_s * 1e9), int(how)]], overrides)
+
+
+def with_small_main(folder: Path, *overrides: str) -> Aftermath:
+    """The same where nobody dies, and the memory of ``md1`` is too small for any prompt."""
+    return aftermath(folder, [], overrides, {"md1": 10_000_000})
+
+
+def aftermath(
+    folder: Path, deaths: list[list[object]], overrides: tuple[str, ...],
+    decode_bytes: Mapping[str, int] | None = None,
+) -> Aftermath:  # fmt: skip
+    """Runs ``pdd-hello``; ``decode_bytes`` is the device memory of single MDs."""
     prepared = prepare("pdd-hello", overrides)
-    plan = prepared.plan
+    sizes = decode_bytes or {}
+    agents = tuple(
+        agent.model_copy(update={"serving": sized(agent.serving, sizes[agent.node])})
+        if agent.node in sizes
+        else agent
+        for agent in prepared.plan.agents
+    )
+    plan = prepared.plan.model_copy(update={"agents": agents})
     run = make_folder(folder)
     write_inputs(run, prepared.scenario.resolved_yaml(), plan, prepared.requests, {})
     shutil.copyfile(INSIDE / "deadly_run.py", run / "deadly_run.py")
     shutil.copytree(INSIDE / "wholly", run / "wholly")
-    deaths = [[node, round(at_s * 1e9), int(how)]]
     (run / "deaths.json").write_text(json.dumps(deaths), encoding="utf-8")
     outcome = boot(
         lab_kernel(),
@@ -82,6 +103,13 @@ def after_death_of(
         },
         str(finished.metrics["timeline_sha256"]),
     )
+
+
+def sized(serving: Serving | None, decode_bytes: int) -> Serving:
+    """The same with other device memory at MD."""
+    assert serving is not None
+    memory = serving.memory.model_copy(update={"decode_bytes": decode_bytes})
+    return serving.model_copy(update={"memory": memory})
 
 
 def is_sound(seen: Aftermath, dead: str) -> None:
@@ -144,3 +172,40 @@ def test_a_client_that_dies_leaves_nothing_behind(tmp_path: Path) -> None:
         assert (event["locks"], event["reservations"], event["under_way"]) == (0, 0, 0), event
     last = max(int(str(event["t"])) for event in seen.of("transfer.failed"))
     assert last < 11_100_000_000  # transfers are cut, not finished
+
+
+def answered_by_the_other_main(seen: Aftermath) -> None:
+    """What holds where ``md1`` has no memory for anything and ``md2`` has."""
+    assert seen.broken == {}
+    assert seen.done == REQUESTS, seen.failed
+    assert all(int(str(event["t"])) < DEADLINE_NS for event in seen.of("request.done"))
+    retried = seen.of("request.retried")
+    assert retried
+    assert {event["reason"] for event in retried} == {"kv-memory-too-small"}
+    again = [event for event in seen.of("request.routed") if "attempt" in event]
+    assert {event["decode"] for event in again} == {"md2"}
+    assert len(again) == len(retried)
+    assert "md1" not in {event["source"] for event in seen.of("token")}
+    for event in seen.of("cache.closed"):
+        assert (event["locks"], event["reservations"], event["under_way"]) == (0, 0, 0), event
+    assert "md1" not in {event["peer"] for event in seen.of("transfer.start")}
+
+
+def test_an_md_without_memory_is_replaced_by_one_that_has_some(tmp_path: Path) -> None:
+    seen = with_small_main(tmp_path / "run", "serving.pipeline={kind: direct}")
+    answered_by_the_other_main(seen)
+
+
+def test_rld_goes_on_within_its_bounds_and_then_another_md_answers(tmp_path: Path) -> None:
+    bounds = ("serving.handoff.most=8 tokens", "serving.handoff.least=8 tokens")
+    seen = with_small_main(tmp_path / "run", *bounds)
+    answered_by_the_other_main(seen)
+    retried = {event["req"] for event in seen.of("request.retried")}
+    eager = [e for e in seen.of("token") if e["source"] == "r1" and "attempt" not in e]
+    alone = {e["req"] for e in eager} & retried
+    assert alone  # through RLD, which went on without MD
+    for req in alone:
+        assert [e["pos"] for e in eager if e["req"] == req] == list(range(8))
+        rest = [e for e in seen.of("token") if e["req"] == req and e not in eager]
+        assert [e["pos"] for e in rest] == list(range(8, 48))
+        assert {e["source"] for e in rest} == {"md2"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.contract.agent import Hardware, Shape
@@ -222,6 +222,7 @@ LIMITS = st.builds(
 )  # fmt: skip
 
 
+@settings(deadline=None)  # many steps of an example take time, more so beside other work
 @given(arrivals=ARRIVALS, limits=LIMITS, aborted=st.sets(st.integers(0, 7), max_size=3))
 def test_never_over_a_limit_in_order_of_arrival_and_everything_ends(
     arrivals: list[Arrival], limits: Limits, aborted: set[int]

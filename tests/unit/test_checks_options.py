@@ -92,6 +92,10 @@ def with_cache(blocks: int, published: int) -> tuple[list[Event], Plan]:
             112, "r1", Kind.CACHE_PUBLISHED, held + published * BLOCK_BYTES, req=1,
             blocks=published, evicted=0,
         ),
+        event(
+            900, "r1", Kind.CACHE_CLOSED, held + published * BLOCK_BYTES,
+            blocks=BLOCKS + published, locks=0, reservations=0,
+        ),
     ]  # fmt: skip
     return events, plan
 

@@ -179,6 +179,7 @@ CACHE: dict[str, tuple[Change, str]] = {
     "no cache there": (put("cache.matched", 0, "md1", node="r1"), "r1: a cache.matched where no"),
 }  # fmt: skip
 
+CACHE["never closed"] = (drop("cache.closed", NOBODY, "p1"), "p1: was used and never closed")
 ROUTE: dict[str, tuple[Change, str]] = {
     "never routed": (drop("request.routed", 0), "request 0 was routed 0 times"),
     "routed twice": (repeat("request.routed", 0), "request 0 was routed 2 times"),
@@ -319,6 +320,7 @@ def test_a_document_larger_than_a_cache_is_not_held(tmp_path: Path) -> None:
     events = [
         event(1, "md1", Kind.CACHE_MATCHED, 0, req=0, blocks=0, of=8),
         event(2, "md1", Kind.CACHE_PUBLISHED, 0, req=0, blocks=0, evicted=0),
+        event(3, "md1", Kind.CACHE_CLOSED, 0, blocks=0, locks=0, reservations=0),
     ]
     plan = plane_plan(budget=7 * BLOCK_BYTES)
     assert look(plane_case(tmp_path, events, plan), CacheConserved()).status is Status.PASS
@@ -330,7 +332,11 @@ def test_documents_that_push_each_other_out_are_counted(tmp_path: Path) -> None:
     assert serving is not None
     both = serving.model_copy(update={"documents": ((0, 1024), (1, 1024))})
     agents = tuple(agent.model_copy(update={"serving": both}) for agent in plan.agents)
-    events = [event(1, "md1", Kind.CACHE_MATCHED, 12 * BLOCK_BYTES, req=0, blocks=8, of=8)]
+    held = 12 * BLOCK_BYTES
+    events = [
+        event(1, "md1", Kind.CACHE_MATCHED, held, req=0, blocks=8, of=8),
+        event(2, "md1", Kind.CACHE_CLOSED, held, blocks=12, locks=0, reservations=0),
+    ]
     case = plane_case(tmp_path, events, plan.model_copy(update={"agents": agents}))
     finding = look(case, CacheConserved())
     assert (finding.status, finding.evidence) == (
@@ -364,3 +370,14 @@ def test_bytes_due_to_md_depend_on_its_cache(tmp_path: Path) -> None:
     assert look(plane_case(tmp_path, events), BytesConserved()).status is Status.PASS
     put("cache.matched", 0, "md1", blocks=5)(events)
     assert look(plane_case(tmp_path, events), BytesConserved()).status is Status.FAIL
+
+
+def test_where_md_had_all_a_refusal_at_rld_takes_nothing_from_the_answer(tmp_path: Path) -> None:
+    refused = [
+        event(310, "p1", Kind.TRANSFER_START, BLOCK_BYTES, req=3, peer="r1", conn=0, blocks=1),
+        event(310, "r1", Kind.KV_BEGIN, BLOCK_BYTES, req=3, peer="p1", conn=0, blocks=1),
+        event(311, "r1", Kind.KV_REFUSED, req=3, reason="refused: the request has ended"),
+        event(312, "p1", Kind.TRANSFER_FAILED, req=3, peer="r1", conn=0, reason="refused"),
+    ]
+    case = plane_case(tmp_path, [*plane_events(), *refused])
+    assert look(case, TransfersVerified()).violations == ()

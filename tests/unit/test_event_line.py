@@ -26,7 +26,7 @@ class _Clock:
         return -7
 
 
-@given(st.text(), st.integers(0), st.dictionaries(st.sampled_from(("req", "reason")), _VALUES))
+@given(st.text(), st.integers(0), st.dictionaries(st.sampled_from(("pos", "reason")), _VALUES))
 def test_a_line_is_one_compact_json_object(node: str, size: int, fields: dict[str, Value]) -> None:
     stream = io.StringIO()
     log = EventLog(stream, node, _Clock())

@@ -114,9 +114,9 @@ def test_main_answers_what_a_lost_relay_had_promised() -> None:
     main.kv_verified(HandoffMode.CATCH_UP)
     main.heard_tokens(TokenIds(1, 0, (10,), False, 0))
     main.evicted(Evicted(1, 3, Ending.TAKEOVER))
-    assert main.since == 3
+    assert main.reign.since == 3
     main.relay_lost()
-    assert (main.epoch, main.since) == (2, 1)
+    assert (main.reign.epoch, main.reign.since) == (2, 1)
 
 
 def test_a_refusal_waits_for_the_last_word_of_the_relay_before_the_client_is_told() -> None:
@@ -133,9 +133,18 @@ def test_rows_of_the_relay_are_awaited_until_they_arrive_or_fail() -> None:
     for arrives in (True, False):
         main = MainPart(5, 9, 12, frozenset())
         main.kv_verified(HandoffMode.INCREMENTAL_KV)
-        assert main.awaits_increment
+        assert main.other.awaits_rows
         if arrives:
             main.increment_arrived(2)
         else:
             main.increment_failed()
-        assert not main.awaits_increment
+        assert not main.other.awaits_rows
+
+
+def test_behind_the_first_token_of_p_main_may_be_heard_before_relay() -> None:
+    client = ClientPart(1, prefilled=True)
+    client.accept(Emission(1, 0, 0, 0, (7,), False))
+    client.accept(Emission(1, 2, 2, 2, (9,), True))
+    client.accept(Emission(1, 1, 1, 1, (8,), False))
+    assert client.tokens == (7, 8, 9)
+    assert (client.outcome, client.fenced) == ("done", 0)

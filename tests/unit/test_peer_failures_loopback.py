@@ -26,6 +26,7 @@ from testbed.contract.role import Role
 from testbed.run.execute import compute_reference
 from testbed.run.folder import make_folder, write_inputs
 from testbed.run.prepare import prepare
+from tests.fakes.host_tcp import congestion
 
 MS = 1_000_000
 SPAN_S = {True: 4.0, False: 12.0}
@@ -44,7 +45,12 @@ def hurried(agent: AgentConfig, address: dict[str, str], run: Path) -> AgentConf
         max_batch=8,
     )  # fmt: skip
     tcp = agent.tcp.model_copy(
-        update={"send_buffer": 65_536, "receive_buffer": 65_536, "receive_low_water": 8_192}
+        update={
+            "congestion": congestion(),
+            "send_buffer": 65_536,
+            "receive_buffer": 65_536,
+            "receive_low_water": 8_192,
+        }
     )
     assert agent.serving is not None
     block = agent.shape.block_tokens * agent.shape.bytes_per_token

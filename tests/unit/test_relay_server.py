@@ -287,3 +287,34 @@ def test_a_lost_peer_ends_what_depends_on_it(lost: str, shown: int) -> None:
         await stage.post.until(lambda: relayed(stage, 1))
 
     assert len(play("r1", scene).shown(1)) == shown
+
+
+def test_without_the_first_token_of_a_dead_p_the_answer_is_left_to_md() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.relay(1)
+        await stage.kv(1)
+        await stage.at_ms(30)
+        stage.post.say("rt1", Lost("p1"))
+        await stage.post.until(lambda: relayed(stage, 1))
+
+    stage = play("r1", scene, first=Who.PREFILL)
+    assert stage.post.to("md1") == [Evicted(1, 0, Ending.CANCELLED)]
+
+
+def test_a_client_that_leaves_cuts_an_increment() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.outbox.stuck = True
+        stage.relay(1)
+        await stage.kv(1)
+        await stage.post.until(lambda: len(stage.shown(1)) == 4)
+        stage.post.say("md1", Takeover(1, 0, True))
+        await stage.at_ms(500)
+        assert not relayed(stage, 1)
+        stage.post.say("rt1", Cancel(1))
+        await stage.at_ms(501)
+        assert relayed(stage, 1)
+        stage.outbox.stuck = False
+
+    stage = play("r1", scene, mode=HandoffMode.INCREMENTAL_KV)
+    assert stage.outbox.cut == [1]
+    assert stage.outbox.sent == []

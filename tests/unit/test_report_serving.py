@@ -9,10 +9,10 @@ import pytest
 
 from testbed.errors import AnalysisError
 from testbed.metrics import compute
-from testbed.metrics.serving_record import OutputRate
+from testbed.metrics.serving_record import OutputRate, Preempted
 from testbed.report import write_report
 from testbed.report.otps_chart import otps_chart
-from testbed.report.serving_tables import serving_tables
+from testbed.report.serving_tables import memory_table, serving_tables
 from testbed.report.summary import RunSummary, summarize
 from tests.fakes.serving_run import serving_story, write_serving_run
 
@@ -50,6 +50,29 @@ def test_hits_and_bytes_are_shown_by_instance_and_by_kind(run: Path) -> None:
     summary = summarize(run)
     assert rows_of(summary, "What each prefix cache found, in blocks")["md1"][-1] == "68.8 %"
     assert rows_of(summary, "Payload by kind")["KV of full contexts, P to RLD"] == ("999 B",)
+
+
+def test_ids_preemptions_and_the_service_level_are_shown(run: Path) -> None:
+    summary = summarize(run)
+    handoff = rows_of(summary, "Relay decode and handoff")
+    assert set(handoff) > {"Token ids that RLD told MD", "Bytes of a message per id"}
+    caption = "Sequences that were preempted for want of device memory"
+    assert rows_of(summary, caption) == {"together": ("0", "0", "0")}
+    level = rows_of(summary, "Service level, goodput and cost")
+    assert level["Requests with a first token within 10.0 s"] == ("66.7 %",)
+    assert "Benefit-cost ratio" not in level
+
+
+def test_preemptions_are_added_up_by_instance(run: Path) -> None:
+    summary = summarize(run)
+    assert summary.serving is not None
+    one = Preempted(preemptions=2, requests=1, recomputed_tokens=40)
+    serving = summary.serving.model_copy(
+        update={"preemptions": 4, "preempted": {"md1": one, "r1": one}}
+    )
+    assert memory_table(serving).rows == (
+        ("md1", "2", "1", "40"), ("r1", "2", "1", "40"), ("together", "4", "2", "80"),
+    )  # fmt: skip
 
 
 def test_transfers_to_rld_are_in_no_picture_of_the_wan(run: Path) -> None:

@@ -10,6 +10,7 @@ from testbed.checks.finding import Status
 from testbed.checks.verdict import Verdict, write_verdict
 from testbed.errors import UsageError
 from testbed.lab.guest.snapshot import code_digest
+from testbed.reproduce.hold import held
 from testbed.reproduce.resume import claim_folder, free_place, place_of, take_over
 from testbed.run.folder import make_folder, write_inputs, write_json
 from testbed.run.mark import mark_unfinished
@@ -86,6 +87,30 @@ def test_a_run_whose_record_is_broken_is_not_taken_over(tmp_path: Path, plan: Pr
     written(tmp_path / "a-s1", plan)  # by other code, and without events
     assert take_over(tmp_path / "a-s1") is None
     assert free_place(tmp_path, "a-s1") == tmp_path / "a-s1-2"
+
+
+def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("")
+    with pytest.raises(UsageError, match="no folder of a study, and not empty"):
+        claim_folder(tmp_path, STAMP)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_two_commands_cannot_work_in_one_folder(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    again = pytest.raises(UsageError, match="another command works in this folder")
+    with held(out), again, held(out):
+        pass
+    with held(out):
+        pass
+    assert list(out.iterdir()) == []
+
+
+def test_a_file_is_no_folder_of_a_study(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="it is a file, or below one"), held(out):
+            pass
 
 
 def test_runs_of_other_code_are_refused(tmp_path: Path) -> None:

@@ -148,5 +148,5 @@ def test_findings_of_figure_7(figures: Outcomes, expected: Status) -> None:
 
 def test_a_chart_without_its_run_is_refused() -> None:
     draw: Callable[[Outcomes, float], object] = over_time
-    with pytest.raises(AnalysisError, match="was not run"):
+    with pytest.raises(AnalysisError, match="has no faithful run"):
         draw(outcomes({}), 1.0)

@@ -184,6 +184,29 @@ def test_of_a_lost_main_the_client_learns_when_relay_has_ended_too() -> None:
     played(scene, RELAYED)
 
 
+def test_where_main_and_then_relay_are_lost_nobody_is_asked_to_go_on() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.ask(0)
+        await settle()
+        (relay,), (main,) = desk.of(0, Relay), desk.of(0, Prepare)
+        desk.say(main, cast("Message", Departed()))
+        desk.say(relay, cast("Message", Departed()))
+        await settle()
+        assert desk.to("c1")[-1] == Orphaned(0, "")
+
+    played(scene, RELAYED)
+
+
+def test_what_a_lost_client_still_asked_is_not_begun() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say("c1", cast("Message", Departed()))
+        desk.ask(0)
+        await settle()
+        assert desk.of(0, Assign) == desk.of(0, Prepare) == []
+
+    played(scene)
+
+
 def test_a_client_that_departs_leaves_nobody_at_work() -> None:
     async def scene(desk: Desk) -> None:
         desk.ask(0)

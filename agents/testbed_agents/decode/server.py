@@ -13,21 +13,18 @@ steps on the clock and the real model, and carries its messages.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 
-from testbed.contract.attempt import request_of
 from testbed.contract.event import Kind
-from testbed.contract.handoff import HandoffMode
 from testbed.contract.role import Role
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
-from testbed_agents.batching import limits_of
-from testbed_agents.cache import RadixCache, Reservation
 from testbed_agents.control.plane import Lost, Matched, Note, Prepare
 from testbed_agents.decode.answer import Answer
-from testbed_agents.handoff.action import Actions, Feed, Publish, Release, Send
-from testbed_agents.handoff.choice import HandoffChoice, lead_tokens
+from testbed_agents.decode.answers import Answers
+from testbed_agents.handoff.action import Actions, Publish, Release, Send
+from testbed_agents.handoff.choice import Choices, lead_tokens
 from testbed_agents.handoff.main import MainPart
 from testbed_agents.handoff.message import (
     Cancel,
@@ -42,15 +39,13 @@ from testbed_agents.handoff.message import (
 )
 from testbed_agents.hardware import copy_ns, decode_ns
 from testbed_agents.model.kv import Kv
-from testbed_agents.model.load import load_model, load_prompts
-from testbed_agents.model.protocol import Step
+from testbed_agents.model.load import load_model
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.announced import Announced, refusal
 from testbed_agents.serving.device import DeviceMemory
 from testbed_agents.serving.inbox import KvInbox
-from testbed_agents.serving.prompt import read_prompt
-from testbed_agents.serving.record import close_cache, emit_matched, emit_published, emit_reserved
-from testbed_agents.serving.rows import Piece, join, load_documents, pieces
+from testbed_agents.serving.shelf import Shelf
+from testbed_agents.serving.steps import Steps, Turn
 from testbed_agents.transport import INCREMENT, IncomingTransfer, KvReceiver
 
 
@@ -61,26 +56,17 @@ class DecodeServer:
         self._runtime = runtime
         self._serving = serving
         config = runtime.config
-        shape = config.shape
-        self._block = shape.block_tokens // shape.ratio
         self._model = load_model(config.model)
         self._model.watch(runtime.layer_progress())
-        self._prompts = load_prompts(config.model, config.seed)
-        self._cache: RadixCache[Piece] = RadixCache(
-            serving.caches.decode_bytes, shape.block_tokens * shape.bytes_per_token
-        )
-        load_documents(self._cache, self._model, self._prompts, shape, serving.documents)
+        self._shelf = Shelf(runtime, serving, self._model, serving.caches.decode_bytes)
         runtime.progress()
-        self._choices: dict[str, HandoffChoice] = {}
-        limits = limits_of(config.hardware, shape, serving.memory, serving.memory.decode_bytes)
-        self._memory = DeviceMemory(runtime, limits, self._load, self._drop)
+        self._choices = Choices(serving.handoff)
+        memory = serving.memory
+        self._memory = DeviceMemory(runtime, memory, memory.decode_bytes, self._load, self._drop)
+        self._steps = Steps(runtime, self._model, self._memory, self._plan, self._stepped)
         self._prefilled = serving.first_token is Who.PREFILL
-        self._answers: dict[int, Answer] = {}
-        self._orphans: dict[int, Answer] = {}
-        """Refused here, all given back, while RLD may still end the answer alone."""
-        self._early: dict[int, list[tuple[Message, str]]] = {}
+        self._answers = Answers()
         self._announced = Announced(config.pool.transfer_timeout_ns)
-        self._work = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
 
@@ -96,15 +82,15 @@ class DecodeServer:
                 self._listen(),
                 self._receiver.serve(self._arrived),
                 self._memory.serve(),
-                self._decode(),
+                self._steps.serve(),
             )
         finally:
             await self._receiver.close()
-        under_way = len(self._answers)
-        for answer in self._answers.values():
+        under_way = self._answers.active.values()
+        for answer in under_way:
             self._give_back(answer)
         self._memory.close()
-        close_cache(self._runtime.events, self._cache, under_way)
+        self._shelf.close(len(under_way))
 
     async def _listen(self) -> None:
         while True:
@@ -113,11 +99,11 @@ class DecodeServer:
                 case Prepare():
                     self._prepare(message)
                 case FirstToken() | TokenIds() | Evicted() | Resend() | Cancel() | Failure():
-                    answer = self._answers.get(message.req) or self._orphans.get(message.req)
+                    answer = self._answers.find(message.req)
                     if answer is not None:
                         self._hear(answer, message, sender)
                     elif message.req not in self._announced:
-                        self._early.setdefault(message.req, []).append((message, sender))
+                        self._answers.wait(message.req, message, sender)
                     elif isinstance(message, Resend):  # all of it is gone here
                         self._runtime.mailbox.send(sender, Failure(message.req, "relay-lost"))
                 case Lost(name):
@@ -128,45 +114,37 @@ class DecodeServer:
     def _lose(self, name: str) -> None:
         """An agent is gone for good: every answer goes on without it, or ends."""
         self._runtime.mailbox.drop(name)
-        for answer in (*self._answers.values(), *self._orphans.values()):
+        for answer in self._answers.every():
             prepare, part = answer.prepare, answer.part
             if name == prepare.client:
                 self._act(answer, part.cancelled())
             elif name == prepare.relay:
                 self._act(answer, part.relay_lost())
-                self._orphans.pop(prepare.req, None)
-            elif name == prepare.prefill and answer.received is None:
+                self._answers.forget(prepare.req)
+            elif name == prepare.prefill and (answer.held.received is None or part.awaits_first):
                 self._act(answer, part.kv_refused("prefill-lost"))
 
     def _prepare(self, prepare: Prepare) -> None:
-        config = self._runtime.config
-        prompt = read_prompt(
-            self._prompts, config.shape, prepare.req, prepare.segments, prepare.lengths
-        )
-        match = self._cache.match(prompt.keys)
-        emit_matched(self._runtime.events, self._cache, prepare.req, match.blocks, prompt)
-        missing = prompt.blocks - match.blocks
-        room = self._cache.reserve(missing)
-        emit_reserved(self._runtime.events, self._cache, prepare.req, missing, room)
-        kept = "matched" if isinstance(room, Reservation) else "unkept"
-        self._runtime.mailbox.send(self._router, Note(prepare.req, kept, match.blocks))
-        step_ns = max(1, decode_ns(config.hardware, 1, prompt.input_tokens))
+        hardware = self._runtime.config.hardware
+        fits = self._memory.fits(sum(prepare.lengths), prepare.output_tokens)
+        held = self._shelf.take(prepare.req, prepare.segments, prepare.lengths, coming=fits)
+        prompt, match = held.prompt, held.match
+        self._runtime.mailbox.send(self._router, Note(prepare.req, held.kept, match.blocks))
+        step_ns = max(1, decode_ns(hardware, 1, prompt.input_tokens))
         part = MainPart(
             prepare.req, prompt.tokens[-1], prepare.output_tokens, frozenset(self._serving.stop),
             lead_tokens(self._serving.rtt_ns, step_ns), bool(prepare.relay), self._prefilled,
         )  # fmt: skip
-        answer = Answer(prepare, prompt, match, part, room)
-        self._answers[prepare.req] = answer
+        answer = self._answers.active[prepare.req] = Answer(prepare, held, part)
         self._announced.add(prepare.req)
-        fits = self._memory.fits(prompt.input_tokens, prepare.output_tokens)
         wanted = match.blocks if fits else prompt.blocks  # P sends what is behind it: nothing
         self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, wanted))
         if not fits:
             self._act(answer, part.kv_refused("kv-memory-too-small"))
-        elif not missing:
+        elif not held.missing:
             self._submit(answer, Kv(self._model.layout))
-        for message, sender in self._early.pop(prepare.req, []):
-            if prepare.req in self._answers or prepare.req in self._orphans:
+        for message, sender in self._answers.waited(prepare.req):
+            if self._answers.find(prepare.req) is not None:
                 self._hear(answer, message, sender)
 
     def _hear(self, answer: Answer, message: Message, sender: str) -> None:
@@ -178,27 +156,26 @@ class DecodeServer:
                 self._act(answer, part.heard_tokens(message))
             case Evicted():
                 self._act(answer, part.evicted(message))
+                self._answers.forget(message.req)
             case Resend():
                 self._act(answer, part.resend(message))
             case Cancel():
                 self._act(answer, part.cancelled())
             case Failure() if sender == answer.prepare.relay:
                 self._act(answer, part.increment_failed())
-            case Failure(_, reason) if answer.received is None:
+            case Failure(_, reason) if answer.held.received is None:
                 self._act(answer, part.kv_refused(reason))
-        if isinstance(message, Evicted):
-            self._orphans.pop(message.req, None)
 
     async def _arrived(self, transfer: IncomingTransfer) -> None:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
         await self._announced.wait(transfer)
-        answer = self._answers.get(transfer.request)
+        answer = self._answers.active.get(transfer.request)
         if answer is not None and transfer.epoch == INCREMENT:
             await self._extend(answer, transfer)
             return
-        if answer is None or answer.received is not None:
+        if answer is None or answer.held.received is not None:
             raise refusal(transfer, "the request has ended, or its KV is here")
-        missing = answer.prompt.blocks - answer.match.blocks
+        missing = answer.held.missing
         if len(transfer.blocks) != missing:
             cause = f"{len(transfer.blocks)} blocks, missing are {missing}"
             self._act(answer, answer.part.kv_refused("kv-refused"))
@@ -208,56 +185,53 @@ class DecodeServer:
     async def _extend(self, answer: Answer, transfer: IncomingTransfer) -> None:
         """RLD's rows for its output tokens: no need to compute them here."""
         rows = self._model.restore(transfer.blocks)
-        if not answer.part.awaits_increment or answer.kv is None or rows.length != answer.part.end:
+        other, held = answer.part.other, answer.held
+        if not other.awaits_rows or held.kv is None or rows.length != other.end:
             raise refusal(transfer, f"{rows.length} rows of RLD are not what is missing")
         await self._runtime.clock.spend(copy_ns(self._runtime.config.hardware, transfer.wire_bytes))
-        if not answer.part.awaits_increment:
+        if not other.awaits_rows:
             return  # it ended meanwhile
-        if answer.kv is None or not self._memory.grow(transfer.request, rows.length):
+        if held.kv is None or not self._memory.grow(transfer.request, rows.length):
             raise refusal(transfer, "no room on the device for the rows of RLD")
-        answer.kv = answer.kv.prefix(len(answer.prompt.tokens) - 1).join(rows)
+        held.kv = held.kv.prefix(len(held.prompt.tokens) - 1).join(rows)
         self._act(answer, answer.part.increment_arrived(rows.length))
 
     def _submit(self, answer: Answer, received: Kv) -> None:
         """All of the prompt's KV is on this host; it waits for room in device memory."""
-        answer.received = received
-        missing = answer.prompt.blocks - answer.match.blocks
-        self._memory.submit(
-            answer.prepare.req, answer.prompt.input_tokens, answer.prepare.output_tokens,
-            missing * self._runtime.config.shape.block_tokens,
-        )  # fmt: skip
+        answer.held.received = received
+        if answer.part.outcome is None:
+            self._memory.submit(answer.prepare.req, answer.held, answer.prepare.output_tokens)
+        self._spare(answer)
 
     def _load(self, req: int) -> None:
         """All of the prompt's KV is on the device, for the first time or again."""
-        answer = self._answers[req]
-        if answer.received is None:
-            raise AgentError("decode", f"request {answer.prepare.req}", "its KV is not here")
-        again = bool(answer.parts)
-        if not again:
-            answer.parts = (*answer.match.values, *pieces(answer.received, self._block))
-        kv = join(Kv(self._model.layout), answer.parts, self._block)
-        # The last token is fed again, unless P has chosen what follows it.
-        answer.kv = kv.prefix(kv.length - (not self._prefilled))
-        if again:
-            self._work.set()
-            return
-        mode = HandoffMode.CATCH_UP
-        if answer.prepare.relay:
-            choice = self._choices.setdefault(
-                answer.prepare.relay, HandoffChoice(self._serving.handoff)
-            )
-            mode = choice.choose(answer.part.load_percent / 100)
+        answer = self._answers.active[req]
+        if self._shelf.load(req, answer.held):
+            self._verified(answer)
+        self._steps.wake()
+
+    def _spare(self, answer: Answer) -> None:
+        """An answer that is over needs no device: its KV is published from where it is."""
+        held = answer.held
+        if answer.part.outcome is not None and held.received is not None and not held.parts:
+            self._shelf.gather(answer.prepare.req, held)
+            self._verified(answer)
+
+    def _verified(self, answer: Answer) -> None:
+        """All of the prompt's KV is where it is to be: it is published, the handoff begins."""
+        relay, part = answer.prepare.relay, answer.part
+        mode = self._choices.choose(relay, part.other.load_percent / 100)
+        if relay:
             self._runtime.events.emit(
-                Kind.HANDOFF_START, req=answer.prepare.req, mode=mode.value,
-                heard=answer.part.heard,
-            )  # fmt: skip
-        self._act(answer, answer.part.kv_verified(mode))
+                Kind.HANDOFF_START, req=answer.prepare.req, mode=mode.value, heard=part.known.heard
+            )
+        self._act(answer, part.kv_verified(mode))
         self._runtime.progress()
 
     def _drop(self, req: int) -> None:
         """Preempted: only what lies on the host is left."""
-        answer = self._answers[req]
-        answer.kv = None
+        answer = self._answers.active[req]
+        answer.held.kv = None
         answer.part.preempted()
 
     def _act(self, answer: Answer, actions: Actions) -> None:
@@ -271,13 +245,11 @@ class DecodeServer:
                 case Send(Peer.RELAY, message) if answer.prepare.relay:
                     self._runtime.mailbox.send(answer.prepare.relay, message)
                 case Publish():
-                    room = answer.room
-                    if isinstance(room, Reservation):
-                        published = self._cache.publish(answer.prompt.keys, answer.parts, room)
-                        emit_published(self._runtime.events, self._cache, req, published)
+                    self._shelf.publish(req, answer.held)
                 case Release():
                     self._release(answer)
-        self._work.set()
+        self._spare(answer)
+        self._steps.wake()
 
     def _taken_over(self, answer: Answer, message: Emission) -> None:
         """The first token of this side is the end of a handoff."""
@@ -289,59 +261,39 @@ class DecodeServer:
             )  # fmt: skip
 
     def _release(self, answer: Answer) -> None:
-        req, part = answer.prepare.req, answer.part
+        req, told = answer.prepare.req, len(answer.part.known.tokens)
         if answer.began:
-            self._runtime.events.emit(Kind.DECODE_END, req=req, tokens=len(part.answers))
+            self._runtime.events.emit(Kind.DECODE_END, req=req, tokens=told)
         self._give_back(answer)
-        del self._answers[req]
-        if part.orphaned:
-            self._orphans[req] = answer
-        self._runtime.mailbox.send(self._router, Note(req, "released", len(part.answers)))
+        self._answers.close(req)
+        self._runtime.mailbox.send(self._router, Note(req, "released", told))
 
     def _give_back(self, answer: Answer) -> None:
-        """The lock, the room that was not published into, and device memory."""
-        if isinstance(answer.room, Reservation) and answer.room.is_open:
-            answer.room.cancel()
-        answer.match.release()
-        answer.received = None
-        answer.kv = None
+        answer.held.give_back()
         self._memory.leave(answer.prepare.req)
 
-    async def _decode(self) -> None:
-        hardware = self._runtime.config.hardware
-        while True:
-            batch = self._plan()
-            if not batch:
-                self._work.clear()
-                await self._work.wait()
-                continue
-            context = sum(one.prompt.input_tokens + feed.position for one, feed in batch)
-            extra = sum(len(feed.tokens) - 1 for _, feed in batch)
-            await self._runtime.clock.spend(decode_ns(hardware, len(batch), context, extra))
-            choices = self._model.decode(
-                [Step(one.rows, feed.tokens, request_of(one.prepare.req)) for one, feed in batch]
-            )
-            self._memory.complete()
-            self._runtime.progress()
-            for (one, feed), choice in zip(batch, choices, strict=True):
-                one.extended += min(len(feed.tokens), max(0, one.part.heard - one.part.fed))
-                self._act(one, one.part.stepped(choice.token))
+    def _stepped(self, turns: Sequence[Turn], tokens: Sequence[int]) -> None:
+        for turn, token in zip(turns, tokens, strict=True):
+            answer = self._answers.active[turn.job]
+            told = answer.part.known.heard - answer.part.rows.fed
+            answer.extended += min(len(turn.feed.tokens), max(0, told))
+            self._act(answer, answer.part.stepped(token))
 
-    def _plan(self) -> list[tuple[Answer, Feed]]:
+    def _plan(self) -> list[Turn]:
         """Who is fed what in the next step; nobody where all had better wait for an id."""
-        wanted = {req: answer.part.pending for req, answer in self._answers.items()}
-        if all(self._answers[req].part.may_wait for req, tokens in wanted.items() if tokens):
+        active = self._answers.active
+        wanted = {req: answer.part.pending for req, answer in active.items()}
+        if all(active[req].part.may_wait for req, tokens in wanted.items() if tokens):
             wanted = {}
-        batch: list[tuple[Answer, Feed]] = []
+        turns: list[Turn] = []
         for share in self._memory.plan(wanted).feeds:
-            answer = self._answers[share.identity]
+            answer = active[share.identity]
             feed = answer.part.plan(share.tokens)
             if feed is not None:
-                batch.append((answer, feed))
-        for answer, _ in batch:
+                turns.append(Turn(share.identity, answer.held, feed))
+        for turn in turns:
+            answer = active[turn.job]
             if not answer.began:
                 answer.began = True
-                self._runtime.events.emit(
-                    Kind.DECODE_START, req=answer.prepare.req, batch=len(batch)
-                )
-        return batch
+                self._runtime.events.emit(Kind.DECODE_START, req=turn.job, batch=len(turns))
+        return turns

@@ -27,11 +27,30 @@ class HandoffChoice:
         return HandoffMode.ONE_SHOT if self._pressed else HandoffMode.CATCH_UP
 
 
+class Choices:
+    """One choice for each RLD."""
+
+    def __init__(self, config: HandoffConfig) -> None:
+        self._config = config
+        self._choices: dict[str, HandoffChoice] = {}
+
+    def choose(self, relay: str, load: float) -> HandoffMode:
+        """The mode of a handoff from ``relay``, which has this load; catch-up without one."""
+        if not relay:
+            return HandoffMode.CATCH_UP
+        return self._choices.setdefault(relay, HandoffChoice(self._config)).choose(load)
+
+
 def cap_tokens(occupancy: Occupancy, load: float) -> int:
     """Most tokens that RLD decodes for one request at this load."""
     beyond = min(max(load - occupancy.easy, 0.0) / (1 - occupancy.easy), 1.0)
     spare = occupancy.most_tokens - occupancy.least_tokens
     return occupancy.most_tokens - round(beyond * spare)
+
+
+def whole(tokens: int) -> Occupancy:
+    """No bound: without MD an answer of at most ``tokens`` tokens is RLD's to its end."""
+    return Occupancy(most_tokens=tokens, least_tokens=tokens, hold_ns=1 << 62)
 
 
 def lead_tokens(rtt_ns: int, step_ns: int) -> int:

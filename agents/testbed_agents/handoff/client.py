@@ -14,7 +14,6 @@ from testbed_agents.handoff.message import (
     Emission,
     Ending,
     Evicted,
-    Failure,
     Peer,
     Resend,
 )
@@ -40,23 +39,20 @@ class ClientPart:
 
     def __init__(self, req: int, relayed: bool = True, prefilled: bool = False) -> None:
         self.req = req
-        self._decode = int(prefilled)
         first = Peer.RELAY if relayed else Peer.MAIN
         self.authority = Authority(Peer.PREFILL if prefilled else first)
+        if prefilled:  # known from the start: MD's word of a later epoch may come first
+            self.authority.begin(1, 1, first)
         self.delivered: list[Delivered] = []
         self.outcome: str | None = None
-        """``done``, ``left``, or the reason of a failure."""
+        """``done``, or why there is none: nothing is accepted any more."""
         self.fenced = 0
         """Tokens dropped because a newer epoch holds their position."""
-        self.repeated = 0
-        """Tokens dropped because their position was delivered or waits already."""
         self._waiting: dict[int, Delivered] = {}
         self._last: int | None = None
         self._relay_end: int | None = None
         self._relay_cause: Ending | None = None
-        self._relayed = relayed
         self._relay_lost = not relayed
-        self._main_lost: str | None = None
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -71,14 +67,13 @@ class ClientPart:
             if message.epoch < self.authority.newest.number:
                 self.fenced += len(message.tokens)
                 return ()
-            relayed = message.epoch == self._decode and self._relayed
-            self.authority.begin(message.epoch, message.since, Peer.RELAY if relayed else Peer.MAIN)
+            self.authority.begin(message.epoch, message.since, Peer.MAIN)
             self._fence()
         for offset, token in enumerate(message.tokens):
             position = message.position + offset
             if position < len(self.delivered) or position in self._waiting:
-                self.repeated += 1
-            elif self.authority.may_emit(message.epoch, position):
+                continue  # again
+            if self.authority.may_emit(message.epoch, position):
                 self._waiting[position] = Delivered(position, token, message.epoch)
                 if message.last and offset + 1 == len(message.tokens):
                     self._last = position
@@ -86,41 +81,21 @@ class ClientPart:
                 self.fenced += 1
         return self._deliver()
 
-    def evicted(self, message: Evicted) -> Actions:
+    def evicted(self, message: Evicted) -> None:
         """RLD says where its part ends; from there on everything depends on MD."""
         if self._relay_end is None or message.cause is Ending.LAST:
             self._relay_end, self._relay_cause = message.end, message.cause
-        self._judge()
-        return ()
 
     def relay_lost(self) -> Actions:
         """RLD died: what it has not delivered is asked from MD."""
         if self.outcome is not None or self._relay_lost:
             return ()
         self._relay_lost = True
-        self._judge()
         missing = len(self.delivered)
-        if self.outcome is not None:
-            return ()
         handed = self._relay_end is not None and self._relay_cause is not Ending.LAST
         if handed and missing >= (self._relay_end or 0):
             return ()  # its part was complete
         return (Send(Peer.MAIN, Resend(self.req, missing)),)
-
-    def main_lost(self, reason: str) -> None:
-        """MD died or refused; RLD may still end the answer alone."""
-        self._main_lost = self._main_lost or reason
-        self._judge()
-
-    def failed(self, message: Failure) -> None:
-        """The serving side gives up."""
-        if self.outcome is None:
-            self.outcome = message.reason
-
-    def leave(self) -> None:
-        """The user goes away; nothing is accepted any more."""
-        if self.outcome is None:
-            self.outcome = "left"
 
     def _deliver(self) -> tuple[Delivered, ...]:
         """Everything that has no gap before it; the end of the answer ends the stream."""
@@ -145,11 +120,3 @@ class ClientPart:
             self.fenced += 1
             if position == self._last:
                 self._last = None
-
-    def _judge(self) -> None:
-        """Without MD only an RLD that is alive and has not ended its part can still answer."""
-        if self.outcome is not None or self._main_lost is None:
-            return
-        handed = self._relay_end is not None and self._relay_cause is not Ending.LAST
-        if self._relay_lost or handed or self.authority.newest.number > self._decode:
-            self.outcome = self._main_lost

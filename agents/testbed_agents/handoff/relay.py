@@ -9,9 +9,6 @@ RLD holds epoch 0, or epoch 1 where P has emitted position 0 (``first``). Once i
 where its part ends it keeps its word: it emits every position before and none behind.
 Every token goes to the client and, asynchronously, to MD. In ``incremental-kv`` the KV
 is held until the increment was sent.
-
-``fed`` counts the elements of (last prompt token, *tokens) whose KV rows are here: a
-preemption takes them, and they are fed again before the next token comes.
 """
 
 from __future__ import annotations
@@ -35,6 +32,7 @@ from testbed_agents.handoff.message import (
     Takeover,
     TokenIds,
 )
+from testbed_agents.handoff.rows import Rows
 
 
 class RelayPart:
@@ -61,14 +59,12 @@ class RelayPart:
         self.end: int | None = None
         self.cause: Ending | None = None
         self.released = False
-        self.fed = len(self.tokens)
         self._base = len(self.tokens)
-        self._feed = feed
+        self.rows = Rows(feed, self._base)
         self._most = most
         self._stop = stop
         self._occupancy = occupancy
         self._until_ns = now_ns + occupancy.hold_ns
-        self._stepping = 0
         self._keep = False
         self._sending = False
         self._main_lost: str | None = None
@@ -86,7 +82,8 @@ class RelayPart:
     @property
     def pending(self) -> int:
         """Ids that the next step may feed: one, or more after a preemption; 0 for none."""
-        return 0 if self._stepping or self.ended else 1 + len(self.tokens) - self.fed
+        idle = self.rows.stepping or self.ended
+        return 0 if idle else self.rows.behind(len(self.tokens))
 
     def begun(self) -> Actions:
         """Its KV is here. P's first token may have been the whole answer."""
@@ -96,26 +93,15 @@ class RelayPart:
 
     def plan(self, width: int = 0) -> Feed | None:
         """The next decode step of at most ``width`` ids (0: no limit); None for none now."""
-        if not self.pending:
-            return None
-        pending = (self._feed, *self.tokens)[self.fed :]
-        tokens = pending[:width] if width else pending
-        self._stepping = len(tokens)
-        return Feed(tokens, self.fed + len(tokens) - 1)
+        return self.rows.plan(self.tokens, width) if self.pending else None
 
     def preempted(self) -> None:
         """Its rows behind the prompt's are gone. Only between steps."""
-        if self._stepping:
-            raise ValueError("a step is under way")
-        self.fed = self._base
+        self.rows.preempted()
 
     def stepped(self, token: int, load: float, now_ns: int) -> Actions:
         """The planned step's result, at RLD's load (0..1). Discarded when evicted meanwhile."""
-        if not self._stepping:
-            raise ValueError("no step was planned")
-        self.fed += self._stepping
-        self._stepping = 0
-        position = self.fed - 1
+        position = self.rows.stepped()
         if self.ended or position < len(self.tokens):
             return self._leave()
         self.tokens.append(token)
@@ -136,14 +122,15 @@ class RelayPart:
         """MD wants every position from ``message.position`` on. A repetition changes nothing.
 
         RLD ends there, or where it already is if that is further; its cap still holds. One
-        that was preempted ends where it is: MD need not wait until it comes back.
+        that was preempted ends where it is: MD need not wait until it comes back. To an MD
+        that is given up nothing is promised.
         """
-        if self.end is not None:
+        if self.end is not None or self._main_lost is not None:
             return ()
         self._keep = message.keep
-        lacks = self.fed < len(self.tokens)
+        lacks = self.rows.fed < len(self.tokens)
         wanted = min(message.position, cap_tokens(self._occupancy, load), self._most)
-        wanted = 0 if lacks and not self._stepping else wanted
+        wanted = 0 if lacks and not self.rows.stepping else wanted
         return (
             *self._finish(max(wanted, len(self.tokens)), Ending.TAKEOVER),
             *self._leave(),
@@ -159,16 +146,6 @@ class RelayPart:
             return ()
         self.end = min(self.end, len(self.tokens))
         return (Send(Peer.CLIENT, Failure(self.req, reason)), *self._leave())
-
-    def redirected(self, load: float) -> Actions:
-        """Another MD takes the place of the lost one: tell it all tokens so far."""
-        if self._main_lost is None or self.end is not None:
-            raise ValueError("no other MD is needed, or it is too late for one")
-        self._main_lost = None
-        if not self.tokens:
-            return ()
-        ids = TokenIds(self.req, 0, tuple(self.tokens), False, _percent(load))
-        return (Send(Peer.MAIN, ids),)
 
     def increment_done(self) -> Actions:
         """The increment's transfer ended, well or not: nothing reads the KV any more.
@@ -204,11 +181,11 @@ class RelayPart:
 
     def _leave(self) -> Actions:
         """Release what is held, once, when nothing uses it any more."""
-        if self.released or self._stepping or not self.ended:
+        if self.released or self.rows.stepping or not self.ended:
             return ()
         if self._sending:
             return ()
-        if self._keep and self.tokens and self.fed >= len(self.tokens):
+        if self._keep and self.tokens and self.rows.fed >= len(self.tokens):
             self._sending = True
             return (SendIncrement(len(self.tokens)),)
         self.released = True

@@ -21,7 +21,7 @@ from testbed_agents.hardware import prefill_ns
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.prefill.server import PrefillServer
 from testbed_agents.runtime import Runtime, until_stopped
-from testbed_agents.transport import KvSender, OutgoingTransfer, opened
+from testbed_agents.transport import OutgoingTransfer, opened, senders_to
 
 
 class PrefillAgent:
@@ -39,11 +39,7 @@ class PrefillAgent:
         self._base = self._model.prefill(document)
         runtime.progress()
         self._queue: asyncio.Queue[Submit] = asyncio.Queue()
-        self._senders = {
-            peer.name: KvSender(config, peer, runtime.clock, runtime.events)
-            for peer in config.peers
-            if peer.role is Role.DECODE
-        }
+        self._senders = senders_to(config, runtime.clock, runtime.events, Role.DECODE)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""

@@ -33,7 +33,7 @@ from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.prompt import Prompt, read_prompt
 from testbed_agents.serving.record import close_cache, emit_matched, emit_published
 from testbed_agents.serving.rows import Piece, block_bytes, join, load_documents, pieces
-from testbed_agents.transport import KvSender, OutgoingTransfer, opened
+from testbed_agents.transport import KvSender, OutgoingTransfer, opened, senders_to
 
 
 @dataclass(slots=True)
@@ -81,7 +81,11 @@ class PrefillServer:
         """Every job so far: what comes for one that is over is not early, but late."""
         self._busy = asyncio.Event()
         self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
-        self._senders = _senders(runtime) if senders is None else senders
+        self._senders = (
+            senders_to(config, runtime.clock, runtime.events, Role.DECODE, Role.RELAY)
+            if senders is None
+            else senders
+        )
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
@@ -287,13 +291,3 @@ class PrefillServer:
     def _fail(self, work: Work, peer: str, reason: str) -> None:
         """The receiver decides what becomes of the answer: the other one may give it alone."""
         self._runtime.mailbox.send(peer, Failure(work.assign.req, reason))
-
-
-def _senders(runtime: Runtime) -> dict[str, KvSender]:
-    """A pool to every RLD and MD."""
-    config = runtime.config
-    return {
-        peer.name: KvSender(config, peer, runtime.clock, runtime.events)
-        for peer in config.peers
-        if peer.role in (Role.DECODE, Role.RELAY)
-    }

@@ -13,8 +13,6 @@ follows from that, each instance decides; here only what nobody else can tell th
 
 from __future__ import annotations
 
-from collections import Counter
-
 from testbed.contract.agent import Span
 from testbed.contract.attempt import attempt_id, number_of, request_of
 from testbed.contract.block_key import block_keys
@@ -39,14 +37,8 @@ from testbed_agents.handoff.message import Cancel, Failure
 from testbed_agents.router.alone import without_main
 from testbed_agents.router.book import Book, Standing, Under
 from testbed_agents.router.decide import Decider, Route
-from testbed_agents.router.egress import Egress
-from testbed_agents.router.view import (
-    ClusterView,
-    InstanceView,
-    LegView,
-    PoolView,
-    RequestFacts,
-)
+from testbed_agents.router.picture import Picture
+from testbed_agents.router.view import RequestFacts
 from testbed_agents.runtime import Runtime, until_stopped
 
 
@@ -74,12 +66,12 @@ class RouterAgent:
         }
         self._index = {role: PrefixIndex(blocks) for role, blocks in budgets.items() if blocks}
         self._roles = {peer.name: peer.role for peer in config.peers}
+        self._lost: set[str] = set()
         self._settling: dict[str, None] = {}
         """Clients that wait until nobody works for them."""
         self._tried: dict[int, frozenset[str]] = {}
         """MDs of a request's attempts that were given up."""
-        self._transfer_ns: dict[tuple[str, str], int] = {}
-        self._egress = Egress()
+        self._picture = Picture(self._book, serving, config.pool.size)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
@@ -97,6 +89,8 @@ class RouterAgent:
     async def _listen(self) -> None:
         while True:
             sender, message = await self._runtime.mailbox.receive()
+            if sender in self._lost:
+                continue  # its last words: it was left already, and gets no answer
             match message:
                 case Ask():
                     self._route(message)
@@ -121,6 +115,7 @@ class RouterAgent:
     def _lose(self, name: str) -> None:
         """Everybody is told first; then the clients what only the router knows."""
         role, mailbox = self._roles[name], self._runtime.mailbox
+        self._lost.add(name)
         mailbox.drop(name)
         self._settling.pop(name, None)
         parts = self._book.lose(name)
@@ -137,7 +132,8 @@ class RouterAgent:
                 case Role.CLIENT:
                     self._stop(job, under)
                 case Role.RELAY:
-                    mailbox.send(under.client, Orphaned(job, under.route.decode or ""))
+                    main = "" if under.main_lost else under.route.decode or ""
+                    mailbox.send(under.client, Orphaned(job, main))
                 case Role.DECODE if under.route.relay in under.open:
                     under.main_lost = True
                 case Role.DECODE:
@@ -158,7 +154,7 @@ class RouterAgent:
         )  # fmt: skip
         hits = {role: index.longest(keys) for role, index in self._index.items()}
         tried = self._give_up_earlier(ask.req)
-        view = self._view(hits, tried)
+        view = self._picture.view(hits, tried, self._runtime.clock.now_ns())
         try:
             route = without_main(facts, view) or self._decider.decide(facts, view)
         except AgentError as error:
@@ -251,67 +247,11 @@ class RouterAgent:
             case "matched" | "unkept":
                 self._correct(sender, under, note.value, note.what == "matched")
             case "transferred":
-                self._egress.delivered(
-                    self._leg(under), self._runtime.clock.now_ns(), note.value, under.wire_bytes
-                )
-                self._transfer_ns[under.route.prefill, under.route.decode or ""] = note.value
-                under.wire_bytes = 0
+                self._picture.transferred(under, self._runtime.clock.now_ns(), note.value)
             case "served" | "relayed" | "released" | "ended":
                 self._book.leave(note.req, sender)
         if note.what == "relayed" and under.main_lost and note.value < under.output_tokens:
             self._runtime.mailbox.send(under.client, Failure(note.req, "decode-lost"))
-
-    def _view(self, hits: dict[Role, dict[str, int]], tried: frozenset[str]) -> ClusterView:
-        """The living; without the MDs that were tried in vain, unless there is no other."""
-
-        def of(role: Role) -> tuple[InstanceView, ...]:
-            return tuple(
-                InstanceView(
-                    name, role, one.site, one.queued_tokens, len(one.active),
-                    hits.get(role, {}).get(name, 0), one.most,
-                )
-                for name, one in self._book.living(role)
-            )  # fmt: skip
-
-        prefills, all_decodes = of(Role.PREFILL), of(Role.DECODE)
-        decodes = tuple([one for one in all_decodes if one.name not in tried]) or all_decodes
-        waiting: dict[tuple[str, str], int] = {}
-        for under in self._book.under.values():
-            if under.wire_bytes and under.route.decode:
-                pair = (under.route.prefill, under.route.decode)
-                waiting[pair] = waiting.get(pair, 0) + 1
-        size = self._runtime.config.pool.size
-        pools = {
-            (p.name, d.name): PoolView(
-                f"{p.site}-{d.site}",
-                min(size, waiting.get((p.name, d.name), 0)),
-                max(0, waiting.get((p.name, d.name), 0) - size),
-                size,
-                self._transfer_ns.get((p.name, d.name), 0),
-            )
-            for p in prefills
-            for d in decodes
-        }
-        flows: Counter[str] = Counter()
-        sizes: Counter[str] = Counter()
-        for under in self._book.under.values():
-            if under.wire_bytes and under.route.decode:
-                flows[self._leg(under)] += 1
-                sizes[self._leg(under)] += under.wire_bytes if under.prefilled else 0
-        now_ns = self._runtime.clock.now_ns()
-        legs = {
-            name: LegView(
-                payload, self._egress.used(name, now_ns, payload, sizes[name]), flows[name],
-                self._serving.rtt_ns,
-            )
-            for name, payload in self._serving.leg_payload_bps
-        }  # fmt: skip
-        return ClusterView(now_ns, prefills, of(Role.RELAY), decodes, pools, legs)
-
-    def _leg(self, under: Under) -> str:
-        """The line between the sites of its P and its MD."""
-        ends = (under.route.prefill, under.route.decode or under.route.prefill)
-        return "-".join([self._book.standing[name].site for name in ends])
 
 
 async def router_main(runtime: Runtime) -> None:

@@ -17,10 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from testbed.contract.event import Kind
+from testbed.contract.serving import DeviceLimits
 from testbed.errors import AgentError
-from testbed_agents.batching import Batch, Limits, Sequence, Step
+from testbed_agents.batching import Batch, Sequence, Step, limits_of
 from testbed_agents.hardware import copy_ns
 from testbed_agents.runtime import Runtime
+from testbed_agents.serving.held import Held
 
 
 @dataclass(slots=True)
@@ -35,19 +37,21 @@ class DeviceMemory:
     """See the module.
 
     Args:
+        kv_bytes: size of the memory for KV; 0 takes the hardware profile's.
         begin: called for a request whose KV is on the device, also after a preemption.
         drop: called for a request that loses all that was computed for it.
     """
 
     def __init__(
-        self, runtime: Runtime, limits: Limits,
+        self, runtime: Runtime, chosen: DeviceLimits, kv_bytes: int,
         begin: Callable[[int], None], drop: Callable[[int], None],
     ) -> None:  # fmt: skip
         self._runtime = runtime
-        self._limits = limits
+        config = runtime.config
+        self._limits = limits_of(config.hardware, config.shape, chosen, kv_bytes)
         self._begin = begin
         self._drop = drop
-        self._batch = Batch(limits)
+        self._batch = Batch(self._limits)
         self._places: dict[int, _Place] = {}
         self._changed = asyncio.Event()
 
@@ -55,15 +59,17 @@ class DeviceMemory:
         """Whether a sequence of so many tokens could ever be held."""
         return self._batch.fits(input_tokens + output_tokens)
 
-    def submit(self, req: int, input_tokens: int, output_tokens: int, blocks_tokens: int) -> None:
-        """Let a request wait for room; ``blocks_tokens`` of its prompt come from the host.
+    def submit(self, req: int, held: Held, output_tokens: int) -> None:
+        """Let a request wait for room; what came from P is copied in from the host.
 
         Raises:
             ValueError: it is here already, or can never be held.
         """
-        if self._batch.submit(Sequence(req, input_tokens, input_tokens + output_tokens)):
+        kept = held.prompt.input_tokens
+        if self._batch.submit(Sequence(req, kept, kept + output_tokens)):
             raise ValueError(f"request {req} can never be held")
-        copied = self._limits.size(blocks_tokens) if blocks_tokens else 0
+        tokens = held.missing * self._runtime.config.shape.block_tokens
+        copied = self._limits.size(tokens) if tokens else 0
         self._places[req] = _Place(copied)
         self._changed.set()
 

@@ -12,7 +12,7 @@ This room and ``control`` are the only ones that know sockets.
 
 from testbed_agents.transport.fault import Fault, FrameError, TransferError
 from testbed_agents.transport.receiver import KvReceiver
-from testbed_agents.transport.sender import KvSender, opened
+from testbed_agents.transport.sender import KvSender, opened, senders_to
 from testbed_agents.transport.transfer import INCREMENT, IncomingTransfer, OutgoingTransfer, Receipt
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "Receipt",
     "TransferError",
     "opened",
+    "senders_to",
 ]

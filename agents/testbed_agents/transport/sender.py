@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from testbed.contract.agent import AgentConfig, Peer
 from testbed.contract.event import EventLog, Kind
+from testbed.contract.role import Role
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
 from testbed_agents.pool import Lease, PoolGate
@@ -181,6 +182,15 @@ class KvSender:
             del self._repairs[connection]
             self._gate.restore(connection)
             return
+
+
+def senders_to(
+    config: AgentConfig, clock: AgentClock, log: EventLog, *roles: Role
+) -> dict[str, KvSender]:
+    """A pool to every peer of these roles, by its name."""
+    return {
+        peer.name: KvSender(config, peer, clock, log) for peer in config.peers if peer.role in roles
+    }
 
 
 @asynccontextmanager

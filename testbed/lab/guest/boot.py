@@ -24,7 +24,7 @@ from testbed.errors import HostError, LabError
 from testbed.lab.guest.core import reserved_core
 from testbed.lab.guest.lastwords import running_process
 from testbed.lab.guest.progress import Progress, read_progress
-from testbed.lab.guest.snapshot import GUEST_SOURCE, snapshot
+from testbed.lab.guest.snapshot import GUEST_SOURCE, held_snapshot, snapshot
 from testbed.lab.hostledger import HostLedger
 
 _DISK_RESERVE = 64 * 1024 * 1024
@@ -188,9 +188,10 @@ def boot(
     """
     logs = orders.run_folder / "logs"
     (orders.run_folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    code = code_snapshot(cache)
+    code_snapshot(cache)
     started = time.monotonic()
     with (
+        held_snapshot(cache / "code") as code,
         HostLedger(cache) as ledger,
         ledger.scratch(Path(tempfile.gettempdir()), "testbed-guest-") as staging,
         reserved_core(cache / "cores", ledger) as core,

@@ -8,11 +8,14 @@ by content, at /mnt/src, whose bytecode names /mnt/src and is never checked agai
 from __future__ import annotations
 
 import compileall
+import fcntl
 import hashlib
 import importlib.util
 import os
 import py_compile
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.errors import HostError
@@ -70,18 +73,51 @@ def snapshot(cache: Path) -> Path:
     if target.is_dir():
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    with (
-        HostLedger(cache.parent) as ledger,
-        ledger.scratch(cache, "code-making-") as staging,
-    ):
-        _fill(staging)
-        try:
-            os.rename(staging, target)
-        except OSError:
-            if not target.is_dir():
-                raise
-    _prune(cache, keep=8)
+    with HostLedger(cache.parent) as ledger:
+        with ledger.scratch(cache, "code-making-") as staging:
+            _fill(staging)
+            try:
+                os.rename(staging, target)
+            except OSError:
+                if not target.is_dir():
+                    raise
+        _prune(ledger, cache, keep=8)
     return target
+
+
+@contextmanager
+def held_snapshot(cache: Path) -> Iterator[Path]:
+    """The snapshot folder, which nobody drops while it is held: a guest reads it to its end."""
+    while True:
+        target = snapshot(cache)
+        with _opened(target) as descriptor:
+            if descriptor is not None and _locked(descriptor, target, fcntl.LOCK_SH):
+                os.utime(target)
+                yield target
+                return
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """A descriptor of the folder; None where another run has just dropped it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, folder: Path, how: int) -> bool:
+    """Locks it (flock); False where somebody else has it, or it was dropped before that."""
+    try:
+        fcntl.flock(descriptor, how)
+        return os.path.samestat(os.fstat(descriptor), folder.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def _fill(staging: Path) -> None:
@@ -99,8 +135,14 @@ def _fill(staging: Path) -> None:
     staging.chmod(0o755)
 
 
-def _prune(cache: Path, keep: int) -> None:
-    """Drops the oldest snapshots; a running guest holds its files open through its mounts."""
+def _prune(ledger: HostLedger, cache: Path, keep: int) -> None:
+    """Drops the snapshots that were not used for longest, but none that a guest is reading.
+
+    A folder leaves its name first, so that nobody finds half of one.
+    """
     kept = sorted(cache.glob("code-????????????????????????"), key=lambda p: p.stat().st_mtime)
     for old in kept[:-keep]:
-        shutil.rmtree(old, ignore_errors=True)
+        with ledger.scratch(cache, "code-making-") as leaving, _opened(old) as descriptor:
+            alone = fcntl.LOCK_EX | fcntl.LOCK_NB
+            if descriptor is not None and _locked(descriptor, old, alone):
+                os.rename(old, leaving / old.name)

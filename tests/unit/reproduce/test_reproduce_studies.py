@@ -55,6 +55,17 @@ def test_every_quick_run_can_be_planned(study: Study, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_every_single_change_can_be_planned(study: Study, tmp_path: Path) -> None:
+    labels = [variant.label for variant in study.variants(Extent.NORMAL)]
+    for variant in study.variants(Extent.NORMAL):
+        if variant.against:
+            assert variant.against in labels
+            base = next(v for v in study.variants(Extent.NORMAL) if v.label == variant.against)
+            assert variant.overrides != base.overrides
+            assert prepare(variant.scenario, variant.overrides_of(1), 1, place=tmp_path).requests
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def test_rows_belong_to_variants(study: Study) -> None:
     labels = {variant.label for variant in study.variants(Extent.NORMAL)}
     contrasts = {contrast.name for contrast in study.contrasts}
@@ -170,13 +181,13 @@ def test_chips_must_rank_as_published() -> None:
 def test_best_rate_is_the_highest_within_the_level() -> None:
     values = {
         (label, measure): value
-        for label, good, ttft_s, tpot_s in (
-            ("pdd-9", 9.0, 2.0, 0.036), ("pdd-11-5", 11.0, 9.0, 0.040),
-            ("idc-9", 8.8, 2.0, 0.049), ("idc-11-5", 9.5, 9.0, 0.055),
+        for label, good, tpot_s in (
+            ("pdd-9", 9.0, 0.036), ("pdd-11-5", 11.0, 0.040),
+            ("idc-9", 8.8, 0.049), ("idc-11-5", 9.5, 0.055),
         )
         for measure, value in (
-            ("goodput_rps", good), ("ttft.p90_s", ttft_s), ("tpot.p90_s", tpot_s),
-            ("tpot.p50_s", tpot_s),
+            ("goodput_rps", good), ("tpot.p50_s", tpot_s),
+            ("sla.ttft_share", 1.0), ("sla.tpot_share", 0.95 if tpot_s <= 0.05 else 0.2),
         )
     }  # fmt: skip
     found = once(values)
@@ -212,7 +223,32 @@ def test_fig8_and_amortise_claims() -> None:
 
 
 def test_implied_prices_give_the_published_gains() -> None:
-    assert (PDD.cost(1.0), IDC.cost(1.0)) == (75.0, 88.0)
+    assert (PDD.cost(1.0).total, IDC.cost(1.0).total) == (75.0, 88.0)
     gains = [gain(11.5, 9.0, ratio) for ratio in IMPLIED]
     assert gains == pytest.approx([0.375, 0.324], abs=0.01)
+    with pytest.raises(AnalysisError, match="no answer"):
+        gain(11.5, 0.0, 1.26)
     assert Deployment(20, 1, 32, 0).relay_share(1.0) < PDD.relay_share(1.0)
+
+
+@pytest.mark.parametrize(("scenario", "own"), [("pdd-paper", PDD), ("idc-pd-paper", IDC)])
+def test_costs_are_those_of_the_scenarios(scenario: str, own: Deployment) -> None:
+    cost = prepare(scenario, ("window={measure: 1 s, drain: 1 s}",)).plan.cost
+    assert cost is not None
+    assert own.cost(1.26).total == pytest.approx(cost.total)
+    assert own.cost(1.26).unit == cost.unit
+
+
+def test_table_8_shows_published_figures_beside_its_own() -> None:
+    values = {
+        (label, measure): value
+        for label, good in (("pdd-11-5", 11.0), ("idc-9", 8.8))
+        for measure, value in (
+            ("goodput_rps", good), ("sla.ttft_share", 1.0), ("sla.tpot_share", 0.95),
+            ("ttft.p50_s", 4.0), ("ttft.p90_s", 9.0), ("tpot.p50_s", 0.03), ("tpot.p90_s", 0.04),
+        )
+    }  # fmt: skip
+    rates, prices = table8.STUDY.tables(once(values))
+    assert [row[:3] for row in rates.rows] == [("pdd-11-5", "11.5", "11"), ("idc-9", "9.0", "8.80")]
+    assert {row[0]: row[1] for row in prices.rows}["1.21"] == "+37.5 %"
+    assert {len(row) for row in rates.rows} == {len(rates.head)}
