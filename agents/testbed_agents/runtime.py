@@ -15,6 +15,7 @@ from pathlib import Path
 from testbed.contract.agent import AgentConfig
 from testbed.contract.event import EventLog, Kind
 from testbed.contract.progress import FOLDER, Mark
+from testbed.contract.role import Role
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.control.mailbox import Mailbox
 
@@ -36,6 +37,11 @@ class Runtime:
     """Set when the lab asks the agent to end (SIGTERM)."""
     ready: Callable[[], None]
     """Tells the lab that this agent waits at the barrier."""
+
+    @property
+    def router(self) -> str:
+        """The router of the serving plane, which has one."""
+        return next(peer.name for peer in self.config.peers if peer.role is Role.ROUTER)
 
     def progress(self) -> None:
         """Marks progress between layers and steps; most calls only count."""

@@ -37,7 +37,7 @@ _OBJECTS_PER_COLLECTION = 50_000
 _SIGNALS = frozenset({signal.SIGTERM, signal.SIGCHLD})
 
 _MODEL_FREE = (Role.CLIENT, Role.ROUTER)
-_MAINS: dict[Role, Main] = {
+MAINS: dict[Role, Main] = {
     Role.CLIENT: client_main,
     Role.ROUTER: router_main,
     Role.PREFILL: prefill_main,
@@ -90,7 +90,7 @@ def _child(place: Placement, config: AgentConfig, say: int, virtual: bool) -> in
 
     return run_agent(
         config,
-        _MAINS[config.role],
+        MAINS[config.role],
         ready,
         lambda: give_up_privileges(owner.st_uid, owner.st_gid),
         virtual,

@@ -157,7 +157,6 @@ _WITHOUT_PEER = frozenset({Kind.KV_VERIFIED, Kind.KV_REFUSED})
 _MOMENTS = frozenset({Kind.BARRIER, Kind.AGENT_READY, Kind.AGENT_STOP})
 _UNREAD = frozenset(
     {
-        Kind.INSTANCE_LOST,
         Kind.TCP_INFO,
         Kind.PREFILL_QUEUED,
         Kind.SEQUENCE_ADMITTED,

@@ -53,6 +53,17 @@ class MetricsFile:
             )
         return float(value)
 
+    def below(self, name: str) -> dict[str, float]:
+        """The numbers below a dotted name, by the rest of their names; empty without any."""
+        start = f"{name}."
+        return {
+            leaf.removeprefix(start): float(value)
+            for leaf, value in self.leaves()
+            if leaf.startswith(start)
+            and isinstance(value, int | float)
+            and not isinstance(value, bool)
+        }
+
     def required(self, name: str) -> float:
         """Return a metric that this run must have."""
         value = self.number(name)

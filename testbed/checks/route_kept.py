@@ -60,6 +60,8 @@ class RouteKept:
         )
         broken += _elsewhere(case, routes)
         sent = 0
+        # Those whose MD asked RLD for the rows of its tokens.
+        asked = {one.req for one in plane.handoffs if one.mode == HandoffMode.INCREMENTAL_KV}
         senders: dict[tuple[str, int], str] = {}
         for step in case.history.of(Kind.TRANSFER_START, Kind.KV_BEGIN, Kind.KV_VERIFIED):
             sent += step.kind is Kind.TRANSFER_START
@@ -68,7 +70,7 @@ class RouteKept:
             sender = senders.get((step.node, step.req), "")
             if step.kind is Kind.TRANSFER_START:
                 sender = step.node
-            fault = _transfer(case, step, sender, routes.get(step.req))
+            fault = _transfer(case, step, sender, routes.get(step.req), asked)
             if fault:
                 broken.append(f"request {step.req} {fault}")
         broken += _unverified(case)
@@ -115,13 +117,15 @@ def _elsewhere(case: Case, routes: dict[int, Routed]) -> list[str]:
     return broken
 
 
-def _transfer(case: Case, step: Step, sender: str, route: Routed | None) -> str | None:
+def _transfer(
+    case: Case, step: Step, sender: str, route: Routed | None, asked: set[int]
+) -> str | None:
     """Whether it runs from the routed P to a routed receiver, with the blocks due there."""
     receiver = step.peer if step.kind is Kind.TRANSFER_START else step.node
     if route is None:
         return f"has a {step.kind} at {step.node}, but no route"
     if route.relay and (sender, receiver) == (route.relay, route.decode):
-        return None if _increments(case, step.req) else "was sent by RLD without being asked"
+        return None if step.req in asked else "was sent by RLD without being asked"
     if sender not in ("", route.prefill):
         return f"was sent by {sender}, it was routed to {route.prefill}"
     if not receiver or receiver not in (route.relay, route.decode):
@@ -137,14 +141,6 @@ def _transfer(case: Case, step: Step, sender: str, route: Routed | None) -> str 
     if step.blocks != due:
         return f"has a {step.kind} of {step.blocks} blocks for {receiver}, due were {due}"
     return None
-
-
-def _increments(case: Case, req: int) -> bool:
-    """Whether MD asked RLD for the rows of its tokens."""
-    return any(
-        step.req == req and step.mode == HandoffMode.INCREMENTAL_KV
-        for step in case.history.plane.handoffs
-    )
 
 
 def _unverified(case: Case) -> list[str]:

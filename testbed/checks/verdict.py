@@ -13,6 +13,11 @@ from testbed.checks.finding import Finding, Status, worst
 from testbed.contract.record import Record
 from testbed.errors import AnalysisError, ExitStatus
 
+EXITS = {
+    Status.PASS: ExitStatus.PASS, Status.FAIL: ExitStatus.FAIL, Status.INVALID: ExitStatus.INVALID,
+}  # fmt: skip
+"""Exit status of a command by what it found."""
+
 
 class Verdict(Record):
     """What came of a run.
@@ -33,11 +38,7 @@ class Verdict(Record):
     @property
     def exit_status(self) -> ExitStatus:
         """Exit status of the command."""
-        return {
-            Status.PASS: ExitStatus.PASS,
-            Status.FAIL: ExitStatus.FAIL,
-            Status.INVALID: ExitStatus.INVALID,
-        }[self.verdict]
+        return EXITS[self.verdict]
 
     def in_words(self) -> str:
         """Return the verdict as one or two sentences."""

@@ -6,7 +6,7 @@ import io
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -26,6 +26,21 @@ INTERRUPTED = 130
 _INTERRUPTED_WORDS = "interrupted; nothing of it goes on, and a run folder that it made says so"
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 console = Console(highlight=False, soft_wrap=True)
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY.PATH=VALUE", help="Override one key, checked like the file."
+    ),
+]
+_PIPE_WIDTH = 200
+"""Columns where the output is no terminal, so that no figure is broken over two lines."""
+
+
+def for_tables(out: Console) -> Console:
+    """The same output, wide enough for tables."""
+    if out.is_terminal:
+        return out
+    return Console(file=out.file, highlight=False, width=_PIPE_WIDTH)
 
 
 def main() -> NoReturn:

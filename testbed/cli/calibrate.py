@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from testbed.cli.app import console, errors
+from testbed.cli.app import Overrides, console, errors
 from testbed.errors import ExitStatus, UsageError
 
 
@@ -24,9 +24,7 @@ def calibrate(
     name: Annotated[
         str | None, typer.Argument(help="Name of a topology or of a tc profile.")
     ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY.PATH=VALUE", help="Override one key.")
-    ] = None,
+    overrides: Overrides = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the links; default: 1.")] = None,
     quick: Annotated[bool, typer.Option(help="Rate and delay with few frames only.")] = False,
     model: Annotated[

@@ -10,18 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from testbed.cli.app import for_tables
 from testbed.fidelity.row import CalibrationRow
 
 _HEADS = ("quantity", "requested", "compiled", "applied", "measured", "tolerance", "ok")
-_PIPE_WIDTH = 200
-"""Columns where the output is no terminal, so that no figure is broken over two lines."""
 
 
 def print_rows(rows: Sequence[CalibrationRow], console: Console | None = None) -> None:
     """Prints every row; ``console`` is standard output unless another is given."""
-    out = console or Console(highlight=False)
-    if not out.is_terminal:
-        out = Console(file=out.file, highlight=False, width=_PIPE_WIDTH)
+    out = for_tables(console or Console(highlight=False))
     for (link, direction), group in groupby(rows, key=lambda row: (row.link, row.direction)):
         out.print(_table(f"{link} {direction}", list(group)))
 

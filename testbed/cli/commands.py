@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from testbed.cli.app import console, errors
+from testbed.cli.app import Overrides, console, errors
 from testbed.cli.calibrate import calibrate
 from testbed.cli.progress import progress_bar
 from testbed.cli.reproduce import reproduce
@@ -38,9 +38,6 @@ class HostName(StrEnum):
 
 
 ScenarioArgument = Annotated[str, typer.Argument(help="Name or path of a scenario file.")]
-Overrides = Annotated[
-    list[str] | None, typer.Option("--set", help="key.path=value, checked like the file.")
-]
 Seed = Annotated[int | None, typer.Option(help="Seed of the run; default: the scenario's.")]
 Lab = Annotated[
     LabName | None, typer.Option(help="Where agents live. So far there is only mininet.")

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table as Printed
 from rich.text import Text
 
-from testbed.cli.app import console
+from testbed.cli.app import console, for_tables
 from testbed.errors import ExitStatus, UsageError
 from testbed.report.table import Table
 from testbed.reproduce.extent import Extent
@@ -22,10 +21,15 @@ def reproduce(
         str | None, typer.Argument(help="Table or figure of the paper; --list names them.")
     ] = None,
     quick: Annotated[bool, typer.Option(help="Small: does it work, do findings show?")] = False,
-    full: Annotated[bool, typer.Option(help="More seeds and single changes.")] = False,
+    full: Annotated[bool, typer.Option(help="More seeds; of table2 also single changes.")] = False,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Runs of each point, a seed each; default: the study's."),
+        typer.Option(
+            min=1,
+            max=100,
+            help="Runs of a point, a seed each; default: the study's. Points that the study "
+            "gives a number of their own, such as single changes, keep it.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -95,11 +99,6 @@ def _print(table: Table) -> None:
         )  # fmt: skip
     for row in table.rows:
         printed.add_row(*(Text(cell) for cell in row))
-    wide = console if console.is_terminal else Console(file=console.file, width=_PIPE_WIDTH)
-    wide.print(printed)
+    for_tables(console).print(printed)
     for note in table.notes:
         console.print(note, markup=False)
-
-
-_PIPE_WIDTH = 200
-"""Columns where the output is no terminal, so that no figure is broken over two lines."""

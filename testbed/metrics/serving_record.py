@@ -12,7 +12,7 @@ from testbed.contract.record import Record
 
 
 class InstanceHits(Record):
-    """What the prefix cache of one P or MD found."""
+    """What the prefix cache of one P or MD, or of an RLD that has one, found."""
 
     role: str
     requests: int

@@ -10,6 +10,7 @@ from testbed.metrics.events import Events
 from testbed.metrics.percentile import NS, mean, percentile
 from testbed.metrics.run import Flags, Run, role_codes
 from testbed.metrics.serving_record import QueueWait, Stages
+from testbed.metrics.table import Integers
 from testbed.metrics.transfer import Acked
 
 Times = dict[int, int]
@@ -36,6 +37,7 @@ def stages(
 ) -> dict[str, Stages]:
     """Mean stage times of each pipeline."""
     verified = first(run, events, Kind.HANDOFF_START)
+    relayed = first_token(run, events, Role.RELAY)
     spans: dict[str, Spans] = {
         "prefill_queue_s": waits,
         "prefill_s": _between(
@@ -43,9 +45,7 @@ def stages(
         ),
         "connection_wait_s": dict(zip(acked.req.tolist(), acked.wait_s.tolist(), strict=True)),
         "transfer_s": dict(zip(acked.req.tolist(), acked.duration_s.tolist(), strict=True)),
-        "eager_s": {
-            req: max(0.0, span) for req, span in _between(_relayed(run, events), verified).items()
-        },
+        "eager_s": {req: max(0.0, span) for req, span in _between(relayed, verified).items()},
         "handoff_s": _between(verified, first(run, events, Kind.HANDOFF_END)),
     }
     return {
@@ -56,19 +56,21 @@ def stages(
 
 def first(run: Run, events: Events, kind: Kind) -> Times:
     """When each request first had an event of ``kind``."""
-    times: Times = {}
-    for req, t in zip(run.known(events[kind].req).tolist(), events[kind].t.tolist(), strict=True):
-        times.setdefault(req, t)
-    return times
+    return earliest(run.known(events[kind].req), events[kind].t)
 
 
-def _relayed(run: Run, events: Events) -> Times:
-    """When each request's first token of RLD was at the client."""
+def first_token(run: Run, events: Events, role: Role) -> Times:
+    """When the first token that each request had from a ``role`` was at the client."""
     table = events[Kind.TOKEN]
-    chosen = np.isin(table.texts["source"], role_codes(run, events, Role.RELAY))
+    chosen = np.isin(table.texts["source"], role_codes(run, events, role))
+    return earliest(table.req[chosen], table.t[chosen])
+
+
+def earliest(req: Integers, t: Integers) -> Times:
+    """The first time of each request, of columns in order of time."""
     times: Times = {}
-    for req, t in zip(table.req[chosen].tolist(), table.t[chosen].tolist(), strict=True):
-        times.setdefault(req, t)
+    for one, at in zip(req.tolist(), t.tolist(), strict=True):
+        times.setdefault(one, at)
     return times
 
 

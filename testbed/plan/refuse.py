@@ -138,7 +138,10 @@ def refuse_unknown_names(scenario: Scenario, network: Network) -> None:
         PlanError: naming those that there are.
     """
     links = sorted(link.name for link in network.links)
-    cached = (Role.PREFILL, Role.DECODE)
+    serving = scenario.file.serving
+    cached = {Role.PREFILL, Role.DECODE}
+    if serving is not None and serving.caches.relay.bytes > 0:
+        cached.add(Role.RELAY)
     instances = sorted(node.name for node in network.nodes if node.role in cached)
     for what, named, known in (
         ("link", scenario.expect.links, links),

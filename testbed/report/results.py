@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 from pathlib import Path
 
 from testbed.checks.finding import Finding, Status
 from testbed.contract.record import Record
 from testbed.report import wording
+from testbed.report.page import write_page
 from testbed.report.table import Table
 
 
@@ -83,17 +84,12 @@ _CSV = (
 
 def write_results(folder: Path, results: Results) -> None:
     """Writes ``<name>.json`` and ``<name>.csv``, each whole or not at all."""
-    path = folder / f"{results.name}.json"
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    os.replace(draft, path)
-    path = folder / f"{results.name}.csv"
-    draft = path.with_name(path.name + ".part")
-    with draft.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, _CSV, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row.model_dump() for row in results.rows)
-    os.replace(draft, path)
+    write_page(folder / f"{results.name}.json", results.model_dump_json(indent=1) + "\n")
+    lines = io.StringIO(newline="")
+    writer = csv.DictWriter(lines, _CSV, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row.model_dump() for row in results.rows)
+    write_page(folder / f"{results.name}.csv", lines.getvalue())
 
 
 def figure_tables(results: Results) -> tuple[Table, ...]:

@@ -202,13 +202,9 @@ def service_table(run: RunSummary) -> Table:
 
 def bytes_table(run: RunSummary) -> Table:
     """Payload bytes acknowledged for the window's requests."""
-    prefix = "transfer.bytes_by_kind."
-    names = [name for name, _ in run.metrics.leaves()] if run.metrics is not None else []
-    kinds = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    sizes = {} if run.metrics is None else run.metrics.below("transfer.bytes_by_kind")
     return Table(
         caption="Payload by kind",
         head=("kind", "bytes"),
-        rows=tuple(
-            (_KINDS.get(kind, kind), wording.size(run.metric(prefix + kind))) for kind in kinds
-        ),
+        rows=tuple((_KINDS.get(kind, kind), wording.size(n)) for kind, n in sizes.items()),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from testbed.metrics.outcome import completed
 from testbed.metrics.percentile import NS
 from testbed.metrics.routing import pipeline_of
 from testbed.metrics.run import measured, read_run, role_codes
-from testbed.metrics.stages import first
+from testbed.metrics.stages import earliest, first
 from testbed.metrics.token import answers_of
 from testbed.metrics.transfer import acked_transfers
 
@@ -40,6 +41,7 @@ class Fate:
     masked: bool
 
 
+@cache
 def fates(folder: Path) -> tuple[Fate, ...]:
     """The answered requests of a run of the serving plane, by arrival.
 
@@ -55,9 +57,7 @@ def fates(folder: Path) -> tuple[Fate, ...]:
     sent = first(run, events, Kind.REQUEST_SENT)
     table = events[Kind.KV_VERIFIED]
     main = np.isin(table.node, role_codes(run, events, Role.DECODE))
-    verified: dict[int, int] = {}
-    for req, t in zip(table.req[main].tolist(), table.t[main].tolist(), strict=True):
-        verified.setdefault(req, t)
+    verified = earliest(table.req[main], table.t[main])
     rows: list[Fate] = []
     for req, ttft_s, answered in zip(
         answers.req.tolist(), answers.ttft_s.tolist(), answers.answered.tolist(), strict=True

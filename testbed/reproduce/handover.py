@@ -21,7 +21,7 @@ from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.metrics.events import Events, read_events
 from testbed.metrics.run import Run, measured, read_run, role_codes
-from testbed.metrics.stages import Times, first
+from testbed.metrics.stages import Times, first, first_token
 from testbed.metrics.transfer import to_role
 from testbed.reproduce.outcome import RunOutcome
 
@@ -103,11 +103,8 @@ def _gaps(run: Run, events: Events) -> dict[int, float]:
     """Seconds between the last token of RLD and the first of MD, at the client."""
     table = events[Kind.TOKEN]
     relayed = np.isin(table.texts["source"], role_codes(run, events, Role.RELAY))
-    main = np.isin(table.texts["source"], role_codes(run, events, Role.DECODE))
     last: Times = dict(zip(table.req[relayed].tolist(), table.t[relayed].tolist(), strict=True))
-    begun: Times = {}
-    for req, t in zip(table.req[main].tolist(), table.t[main].tolist(), strict=True):
-        begun.setdefault(req, t)
+    begun = first_token(run, events, Role.DECODE)
     return {req: (t - last[req]) / 1e9 for req, t in begun.items() if req in last}
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from testbed.checks.finding import Status
 from testbed.checks.metrics_file import read_metrics
+from testbed.checks.verdict import EXITS
 from testbed.errors import ExitStatus, UsageError
 from testbed.report.results import Results, write_results
 from testbed.report.results_page import write_results_page
@@ -20,10 +21,6 @@ from testbed.reproduce.outcome import Outcomes, RunOutcome, Values
 from testbed.reproduce.reduce import results_of, shown
 from testbed.reproduce.study import Study, Variant
 from testbed.run.execute import Finished
-
-EXITS = {
-    Status.PASS: ExitStatus.PASS, Status.FAIL: ExitStatus.FAIL, Status.INVALID: ExitStatus.INVALID,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ their KV crosses a line of 100 Gbit/s. Beside it: everything far, and everything
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from testbed.contract.event import Kind
 from testbed.metrics.events import read_events
 from testbed.metrics.run import measured, read_run
-from testbed.metrics.stages import first
 from testbed.report import wording
 from testbed.reproduce.extent import Extent
+from testbed.reproduce.fate import fates
 from testbed.reproduce.outcome import Outcomes, RunOutcome
 from testbed.reproduce.study import Claim, Judged, Measure, Published, Study, Variant
 
@@ -48,15 +46,9 @@ def variants(extent: Extent) -> tuple[Variant, ...]:
 
 def offloaded_share(run: RunOutcome) -> float | None:
     """Share of the routed requests that were prefilled at another site than MD's."""
-    serving = run.metrics.tree.get("serving")
-    reasons = serving.get("reasons") if isinstance(serving, Mapping) else None
-    if not isinstance(reasons, Mapping):
-        return None
-    near = total = 0
-    for counts in reasons.values():
-        if isinstance(counts, Mapping):
-            near += int(counts.get("prefilled-near", 0))
-            total += sum(int(count) for count in counts.values())
+    counts = run.metrics.below("serving.reasons")
+    near = sum(n for name, n in counts.items() if name.endswith(".prefilled-near"))
+    total = sum(counts.values())
     return 1 - near / total if total else None
 
 
@@ -77,11 +69,8 @@ def egress_gbit(run: RunOutcome) -> float | None:
 
 
 def ttft_mean(run: RunOutcome) -> float | None:
-    """Mean time to the first token."""
-    known, events = read_run(run.folder), read_events(run.folder)
-    inside = measured(known, events)
-    sent, begun = first(known, events, Kind.REQUEST_SENT), first(known, events, Kind.TOKEN)
-    spans = [(t - sent[req]) / 1e9 for req, t in begun.items() if inside[req]]
+    """Mean time to the first token, of the requests that ``ttft.p90_s`` is of."""
+    spans = [fate.ttft_s for fate in fates(run.folder)]
     return float(np.mean(spans)) if spans else None
 
 

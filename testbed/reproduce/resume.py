@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -87,10 +88,8 @@ def place_of(out: Path, label: str, prepared: Prepared) -> tuple[Path, bool]:
     Raises:
         UsageError: a folder of that name holds another run.
     """
-    for number in count(1):
-        folder = _numbered(out, label, number)
-        if not folder.exists():
-            return folder, False
+    places = _places(out, label)
+    while (folder := next(places)).exists():
         if not same_run(folder, prepared):
             raise UsageError(
                 "go on with the study", str(folder), "it holds a run of another plan",
@@ -98,20 +97,19 @@ def place_of(out: Path, label: str, prepared: Prepared) -> tuple[Path, bool]:
             )  # fmt: skip
         if read_mark(folder) is None and (folder / "metrics.json").is_file():
             return folder, True
-    raise AssertionError  # count never ends
+    return folder, False
 
 
 def free_place(out: Path, label: str) -> Path:
     """A folder for the run beside those that are there."""
-    for number in count(1):
-        folder = _numbered(out, label, number)
-        if not folder.exists():
-            return folder
-    raise AssertionError  # count never ends
+    return next(folder for folder in _places(out, label) if not folder.exists())
 
 
-def _numbered(out: Path, label: str, number: int) -> Path:
-    return out / (label if number == 1 else f"{label}-{number}")
+def _places(out: Path, label: str) -> Iterator[Path]:
+    """Folders that a run may have, in the order in which they are taken."""
+    yield out / label
+    for number in count(2):
+        yield out / f"{label}-{number}"
 
 
 def same_run(folder: Path, prepared: Prepared) -> bool:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from testbed.reproduce.outcome import RunOutcome
 
 
-def pipelines(run: RunOutcome) -> dict[str, int]:
+def pipelines(run: RunOutcome) -> dict[str, float]:
     """Requests by pipeline; empty for a run without a router."""
-    serving = run.metrics.tree.get("serving")
-    counts = serving.get("pipelines") if isinstance(serving, Mapping) else None
-    if not isinstance(counts, Mapping):
-        return {}
-    return {str(name): count for name, count in counts.items() if isinstance(count, int)}
+    return run.metrics.below("serving.pipelines")
 
 
 def relayed_share(run: RunOutcome) -> float | None:

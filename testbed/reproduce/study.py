@@ -124,18 +124,8 @@ class Claim:
     quick: bool = True
 
 
-def nothing_drawn(outcomes: Outcomes) -> tuple[Chart, ...]:
-    """No charts."""
-    return ()
-
-
-def nothing_tabled(outcomes: Outcomes) -> tuple[Table, ...]:
-    """No tables of its own."""
-    return ()
-
-
-def nothing_noted(outcomes: Outcomes) -> tuple[str, ...]:
-    """No notes."""
+def nothing(outcomes: Outcomes) -> tuple[()]:
+    """No charts, no tables of its own, no notes."""
     return ()
 
 
@@ -160,9 +150,9 @@ class Study:
     assumptions: tuple[str, ...]
     contrasts: tuple[Contrast, ...] = ()
     published: tuple[Published, ...] = ()
-    charts: Callable[[Outcomes], tuple[Chart, ...]] = nothing_drawn
-    tables: Callable[[Outcomes], tuple[Table, ...]] = nothing_tabled
-    notes: Callable[[Outcomes], tuple[str, ...]] = nothing_noted
+    charts: Callable[[Outcomes], tuple[Chart, ...]] = nothing
+    tables: Callable[[Outcomes], tuple[Table, ...]] = nothing
+    notes: Callable[[Outcomes], tuple[str, ...]] = nothing
     seeds: dict[Extent, int] | None = None
 
     def seed_count(self, extent: Extent, variant: Variant, asked: int | None) -> int:

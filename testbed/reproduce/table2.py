@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from testbed.checks.finding import Status
+from testbed.checks.verdict import EXITS
 from testbed.errors import ExitStatus
 from testbed.report.comparison import words, write_comparison
 from testbed.report.study import Study, compare_study
@@ -101,8 +102,4 @@ def reproduce(extent: Extent, seeds: int, out: Path, console: Console) -> Reprod
     status = study.status
     if status is Status.PASS:
         status = finished[ANSWER].verdict.verdict
-    exits = {
-        Status.PASS: ExitStatus.PASS, Status.FAIL: ExitStatus.FAIL,
-        Status.INVALID: ExitStatus.INVALID,
-    }  # fmt: skip
-    return Reproduction(exits[status], page, words(study), answer)
+    return Reproduction(EXITS[status], page, words(study), answer)

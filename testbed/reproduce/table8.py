@@ -47,7 +47,7 @@ def variants(extent: Extent) -> tuple[Variant, ...]:
     size = _QUICK if quick else _NORMAL
     main = tuple(
         Variant(
-            f"{name}-{rate.replace('.', '-')}", scenario, f"{words}, {rate} requests/s",
+            label_of(name, rate), scenario, f"{words}, {rate} requests/s",
             (_SCALE, *size, f"workload.arrivals={{kind: poisson, rate: {rate} /s}}"),
         )
         for name, words, scenario in (
@@ -66,6 +66,11 @@ def variants(extent: Extent) -> tuple[Variant, ...]:
             for label, words, change in _CHANGES
         ),
     )  # fmt: skip
+
+
+def label_of(name: str, rate: str) -> str:
+    """``pdd-11-5``."""
+    return f"{name}-{rate.replace('.', '-')}"
 
 
 def best(out: Outcomes, name: str) -> tuple[str, float]:
@@ -119,9 +124,7 @@ def shown(out: Outcomes) -> tuple[Table, ...]:
 def rate_table(out: Outcomes) -> Table:
     """Table 7's latencies and Table 8's answers a second, rate by rate."""
     published = {"pdd-11-5": "11.5", "idc-9": "9.0"}
-    labels = [
-        f"{name}-{rate.replace('.', '-')}" for name in ("pdd", "idc") for rate in RATES
-    ]  # fmt: skip
+    labels = [label_of(name, rate) for name in ("pdd", "idc") for rate in RATES]
     rows = [
         (
             label, published.get(label, ""), wording.count(out.mean(label, "goodput_rps")),

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from testbed.scenario.data import DataKind, names
 from testbed.scenario.document import Document, KeyPath, Plain
 from testbed.scenario.faults import written
+from testbed.scenario.hardware_file import is_file_name
 from testbed.scenario.nearest import listing
 from testbed.scenario.profiles import hardware_profiles, kv_profiles
 
@@ -48,7 +49,7 @@ def _references(data: dict[str, Plain], beside: Path) -> Iterator[tuple[KeyPath,
     chosen = profiles.get(str(_at(data, ("shape", "kv"))))
     if chosen is not None:
         yield ("shape", "precision"), chosen.precisions
-    if not str(_at(data, ("shape", "hardware"))).endswith(".yaml"):
+    if not is_file_name(str(_at(data, ("shape", "hardware")))):
         yield ("shape", "hardware"), hardware_profiles().profiles
 
 

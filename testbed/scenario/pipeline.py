@@ -11,7 +11,6 @@ from testbed.contract.router import (
     Direct,
     HitThreshold,
     LengthThreshold,
-    PipelineRule,
     Prfaas,
     PrfaasPdd,
     RelayOnly,
@@ -141,8 +140,3 @@ PipelineChoice = Annotated[
     | PrfaasPddChoice,
     Field(discriminator="kind"),
 ]
-
-
-def pipeline_rule(choice: PipelineChoice) -> PipelineRule:
-    """The rule that an author's choice names."""
-    return choice.rule()

@@ -20,7 +20,7 @@ from testbed.contract.router import (
 )
 from testbed.contract.serving import Caches, DeviceLimits, FirstToken, Reserve, Serving
 from testbed.scenario.entry import Count, HardwareName
-from testbed.scenario.pipeline import PipelineChoice, pipeline_rule
+from testbed.scenario.pipeline import PipelineChoice
 from testbed.units import Duration, Share, Size, Tokens
 
 InstanceName = Literal["random", "least-loaded", "session-sticky", "longest-prefix"]
@@ -112,7 +112,7 @@ class ServingChoice(Record):
                 relay_bytes=self.caches.relay.bytes,
             ),
             router=RouterConfig(
-                pipeline=pipeline_rule(self.pipeline),
+                pipeline=self.pipeline.rule(),
                 prefill=_instance(self.instances.prefill, seed),
                 relay=_instance(self.instances.relay, seed),
                 decode=_instance(self.instances.decode, seed),

@@ -10,31 +10,22 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import cast
 
 from testbed.contract.agent import AgentConfig, Hardware, ModelConfig, Peer, Pool, Shape, Tcp
 from testbed.contract.agent import Window as Phases
-from testbed.contract.event import EventLog, Kind
 from testbed.contract.handoff import HandoffConfig, HandoffMode
-from testbed.contract.progress import Mark
 from testbed.contract.role import Role
 from testbed.contract.router import Direct, RouterConfig
 from testbed.contract.serving import Caches, DeviceLimits, FirstToken, Reserve, Serving
 from testbed.errors import TestbedError
-from testbed_agents.control.mailbox import Mailbox
-from testbed_agents.control.message import Message, encode
 from testbed_agents.control.plane import Prepare, Relay
 from testbed_agents.decode.server import DecodeServer
 from testbed_agents.handoff.message import Emission
-from testbed_agents.model.engine import Engine
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.relay.server import RelayServer
-from testbed_agents.runtime import Runtime
 from testbed_agents.transport import (
     Fault,
     IncomingTransfer,
@@ -43,7 +34,8 @@ from testbed_agents.transport import (
     Receipt,
     TransferError,
 )
-from tests.fakes.jump_loop import JumpClock, JumpLoop
+from tests.fakes.backstage import Backstage, Post
+from tests.fakes.jump_loop import JumpLoop
 
 BLOCK = 128
 RATIO = 16
@@ -54,47 +46,6 @@ NODES = {
     "rt1": Role.ROUTER, "p1": Role.PREFILL, "r1": Role.RELAY, "md1": Role.DECODE,
     "c1": Role.CLIENT,
 }  # fmt: skip
-
-
-class Post:
-    """A mailbox: what was sent, and what the test says."""
-
-    def __init__(self, name: str) -> None:
-        self.sent: list[tuple[str, Message]] = []
-        self.dropped: set[str] = set()
-        self._name = name
-        self._inbox: asyncio.Queue[tuple[str, Message]] = asyncio.Queue()
-        self._news = asyncio.Event()
-
-    def connect(self, name: str, beat: bool = False) -> None:
-        """Nothing to open."""
-
-    def drop(self, name: str) -> None:
-        self.dropped.add(name)
-
-    def send(self, name: str, message: Message) -> int:
-        if name in self.dropped:
-            return 0
-        self.sent.append((name, message))
-        self._news.set()
-        return len(encode(self._name, message))
-
-    async def receive(self) -> tuple[str, Message]:
-        return await self._inbox.get()
-
-    def say(self, sender: str, message: Message) -> None:
-        """A peer sends this."""
-        self._inbox.put_nowait((sender, message))
-
-    def to(self, name: str) -> list[Message]:
-        """Everything that ``name`` was sent."""
-        return [message for to, message in self.sent if to == name]
-
-    async def until(self, true: Callable[[], bool]) -> None:
-        """Waits for what was sent to make it true."""
-        while not true():
-            self._news.clear()
-            await self._news.wait()
 
 
 class Inbox:
@@ -128,7 +79,7 @@ class Inbox:
 
 
 class Outbox:
-    """RLD's way to MD; ``broken`` connections are lost in the middle, ``stuck`` ones wait."""
+    """RLD's way to MD; ``broken`` connections are lost in the middle, ``stuck`` ones never move."""
 
     def __init__(self, broken: bool = False) -> None:
         self.sent: list[OutgoingTransfer] = []
@@ -146,8 +97,8 @@ class Outbox:
         if self.broken:
             raise TransferError(Fault.CONNECTION_LOST, f"request {transfer.request}", "cut")
         try:
-            while self.stuck:
-                await asyncio.sleep(0.01)
+            if self.stuck:
+                await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.cut.append(transfer.request)
             raise
@@ -155,19 +106,15 @@ class Outbox:
         return Receipt(transfer.request, 0, transfer.wire_bytes, 0, 0)
 
 
-@dataclass
-class Stage:
+class Stage(Backstage):
     """What a test holds."""
 
-    post: Post
-    inbox: Inbox
-    outbox: Outbox
-    clock: JumpClock
-    stream: io.StringIO
-    log: EventLog
-    stop: asyncio.Event
-    model: Engine
-    prompts: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    def __init__(self, node: str = "", broken: bool = False) -> None:
+        super().__init__(Post(node))
+        self.inbox = Inbox()
+        self.outbox = Outbox(broken)
+        self.model = load_model(ModelConfig(name="nano"))
+        self.prompts: dict[int, tuple[list[int], list[int]]] = {}
 
     def prepare(self, req: int, blocks: int = 2, most: int = 12, relay: str = "") -> None:
         """The router tells MD of a request; all its blocks are of a segment of its own."""
@@ -211,20 +158,13 @@ class Stage:
         """Lets the run go on up to a time."""
         await self.clock.until(int(ms * 1_000_000))
 
-    def events(self, kind: Kind) -> list[dict[str, object]]:
-        self.log.flush()
-        lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
-        return [line for line in lines if line["kind"] == kind.value]
-
     def _spans(self, req: int, blocks: int) -> tuple[list[int], list[int]]:
         return self.prompts.setdefault(req, ([req + 1_000], [blocks * BLOCK]))
 
 
 def answer_to(req: int, blocks: int = 2) -> tuple[int, ...]:
     """What one uninterrupted engine answers to the prompt that a stage makes for ``req``."""
-    stage = Stage(Post(""), Inbox(), Outbox(), JumpClock(), io.StringIO(),
-                  EventLog(io.StringIO(), "", JumpClock()), asyncio.Event(),
-                  load_model(ModelConfig(name="nano")))  # fmt: skip
+    stage = Stage()
     stage.prepare(req, blocks)
     return stage.answer(req)
 
@@ -254,23 +194,18 @@ def play(
     config = stage_config(node, serving)
 
     async def run() -> Stage:
-        clock, stream = JumpClock(), io.StringIO()
-        log = EventLog(stream, node, clock)
-        post, inbox, outbox, stop = Post(node), Inbox(), Outbox(broken), asyncio.Event()
-        stage = Stage(post, inbox, outbox, clock, stream, log, stop, load_model(config.model))
-        runtime = Runtime(
-            config, clock, log, cast("Mailbox", post), NoMark(), stop, lambda: None
-        )  # fmt: skip
+        stage = Stage(node, broken)
+        runtime = stage.runtime(config)
         if NODES[node] is Role.DECODE:
-            server = DecodeServer(runtime, serving, inbox).run()
+            server = DecodeServer(runtime, serving, stage.inbox).run()
         else:
-            senders = {"md1": cast("KvSender", outbox)}
-            server = RelayServer(runtime, serving, inbox, senders).run()
+            senders = {"md1": cast("KvSender", stage.outbox)}
+            server = RelayServer(runtime, serving, stage.inbox, senders).run()
 
         async def act() -> None:
-            await inbox.serving.wait()
+            await stage.inbox.serving.wait()
             await scene(stage)
-            stop.set()
+            stage.stop.set()
 
         async with asyncio.TaskGroup() as group:
             group.create_task(server)
@@ -279,19 +214,6 @@ def play(
 
     with asyncio.Runner(loop_factory=JumpLoop) as runner:
         return runner.run(run())
-
-
-class NoMark(Mark):
-    """Progress that nobody watches."""
-
-    def __init__(self) -> None:
-        """No file."""
-
-    def step(self, virtual_ns: int) -> None:
-        """Nothing to write."""
-
-    def touch(self, virtual_ns: int) -> None:
-        """Nothing to write."""
 
 
 def stage_config(node: str, serving: Serving) -> AgentConfig:

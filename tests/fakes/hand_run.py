@@ -151,8 +151,15 @@ def write_run(
         )
         for i, ms in enumerate(ARRIVALS_MS)
     )
+    return write_story(folder, plan_of(requests, clock, closed), requests, events)
+
+
+def write_story(
+    folder: Path, plan: Plan, requests: tuple[Request, ...], events: list[Told]
+) -> Path:
+    """Write plan, workload and events, each node's in order of time."""
     (folder / "events").mkdir(parents=True)
-    (folder / "plan.json").write_text(plan_of(requests, clock, closed).model_dump_json())
+    (folder / "plan.json").write_text(plan.model_dump_json())
     write_requests(folder / "workload.jsonl", requests)
     for node in sorted({event.node for event in events}):
         with (folder / "events" / f"{node}.jsonl").open("w") as stream:

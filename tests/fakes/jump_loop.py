@@ -46,3 +46,8 @@ class JumpClock(AgentClock):
     def __init__(self) -> None:
         super().__init__(0, virtual=True)
         self._monotonic_barrier_ns = 0
+
+
+async def until_idle() -> None:
+    """Until everybody waits for somebody else or for time: before that the loop jumps nowhere."""
+    await asyncio.sleep(0.001)

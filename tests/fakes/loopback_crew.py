@@ -5,7 +5,9 @@ Started as a program, so that it forks before any thread runs::
     python -m tests.fakes.loopback_crew RUN SPAN_S NODE=SECONDS …
 
 Agents are forked as the zygote does, without namespaces and without giving up privileges;
-SIGKILL comes at the given times after the barrier. Prints the exit status of each as JSON.
+SIGKILL comes at the given times after the barrier. Only a client lives on to its first answer:
+one without any leaves nothing to compare, however slow this host is. Prints the exit status
+of each as JSON.
 """
 
 from __future__ import annotations
@@ -19,24 +21,13 @@ import time
 from pathlib import Path
 
 from testbed.contract.agent import AgentConfig
-from testbed.contract.event import EventLog
+from testbed.contract.event import EventLog, Kind
 from testbed.contract.plan import Plan
 from testbed.contract.role import Role
-from testbed_agents.client.agent import client_main
-from testbed_agents.decode.agent import decode_main
 from testbed_agents.model import preload
-from testbed_agents.prefill.agent import prefill_main
-from testbed_agents.relay.server import relay_main
-from testbed_agents.router.agent import router_main
-from testbed_agents.runtime import Main, run_agent
+from testbed_agents.runtime import run_agent
+from testbed_agents.zygote import MAINS
 
-_MAINS: dict[Role, Main] = {
-    Role.CLIENT: client_main,
-    Role.ROUTER: router_main,
-    Role.PREFILL: prefill_main,
-    Role.RELAY: relay_main,
-    Role.DECODE: decode_main,
-}
 _LOOK_S = 0.002
 """How exactly deaths come."""
 
@@ -52,10 +43,16 @@ def start(config: AgentConfig, log: Path) -> int:
         out = os.open(log, os.O_WRONLY | os.O_CREAT, 0o644)
         os.dup2(out, 1)
         os.dup2(out, 2)
-        status = run_agent(config, _MAINS[config.role], lambda: None)
+        status = run_agent(config, MAINS[config.role], lambda: None)
     finally:
         sys.stderr.flush()
         os._exit(status)
+
+
+def answered(run: Path, client: str) -> bool:
+    """Whether a client has written down that a request is done."""
+    events = run / "events" / f"{client}.jsonl"
+    return events.exists() and f'"{Kind.REQUEST_DONE.value}"' in events.read_text(encoding="utf-8")
 
 
 def play(run: Path, span_s: float, deaths: dict[str, float]) -> dict[str, int]:
@@ -77,6 +74,8 @@ def play(run: Path, span_s: float, deaths: dict[str, float]) -> dict[str, int]:
     while len(ended) < len(nodes):
         now_s = (time.time_ns() - barrier) / 1e9
         for node in [node for node, at_s in doomed.items() if at_s <= now_s]:
+            if node in clients and not answered(run, node):
+                continue
             del doomed[node]
             os.kill(processes[node], signal.SIGKILL)
         if not stopping and (clients <= ended.keys() - deaths.keys() or now_s > span_s):

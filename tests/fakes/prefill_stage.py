@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import cast
 
-from testbed.contract.event import EventLog, Kind
 from testbed.contract.router import Direct, RouterConfig
 from testbed.contract.serving import Caches, Serving
-from testbed_agents.control.mailbox import Mailbox
 from testbed_agents.control.plane import Assign, Matched
 from testbed_agents.pool import AcquireError, Refusal
 from testbed_agents.prefill.server import PrefillServer
-from testbed_agents.runtime import Runtime
 from testbed_agents.transport import Fault, KvSender, OutgoingTransfer, Receipt, TransferError
-from tests.fakes.decode_stage import BLOCK, NoMark, Post, stage_config
+from tests.fakes.backstage import Backstage, Post
+from tests.fakes.decode_stage import BLOCK, stage_config
 from tests.fakes.jump_loop import JumpClock, JumpLoop
 
 PASS_NS = 10_000_000
@@ -55,16 +50,13 @@ class Line:
         return Receipt(transfer.request, 0, transfer.wire_bytes, 0, self.takes_ns)
 
 
-@dataclass
-class Stage:
+class Stage(Backstage):
     """What a test holds."""
 
-    post: Post
-    lines: dict[str, Line]
-    clock: JumpClock
-    stream: io.StringIO
-    log: EventLog
-    assigned: set[int] = field(default_factory=set)
+    def __init__(self) -> None:
+        super().__init__(Post("p1"))
+        self.lines = {name: Line(self.clock) for name in ("r1", "md1")}
+        self.assigned: set[int] = set()
 
     def assign(self, req: int, blocks: int = 2, segment: int = 7, relay: str = "r1") -> None:
         """The router gives P a prompt."""
@@ -79,11 +71,6 @@ class Stage:
         """Lets the run go on for a while."""
         await self.clock.spend(int(ms * 1_000_000))
 
-    def events(self, kind: Kind) -> list[dict[str, object]]:
-        self.log.flush()
-        lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
-        return [line for line in lines if line["kind"] == kind.value]
-
 
 def play(scene: Callable[[Stage], Awaitable[None]], cache_blocks: int = 100) -> Stage:
     """Runs ``p1`` through a scene and to its end; whatever leaks there is raised."""
@@ -97,19 +84,13 @@ def play(scene: Callable[[Stage], Awaitable[None]], cache_blocks: int = 100) -> 
     config = config.model_copy(update={"hardware": hardware})
 
     async def run() -> Stage:
-        clock, stream, post, stop = JumpClock(), io.StringIO(), Post("p1"), asyncio.Event()
-        log = EventLog(stream, "p1", clock)
-        lines = {name: Line(clock) for name in ("r1", "md1")}
-        stage = Stage(post, lines, clock, stream, log)
-        runtime = Runtime(
-            config, clock, log, cast("Mailbox", post), NoMark(), stop, lambda: None
-        )  # fmt: skip
-        senders = {name: cast("KvSender", line) for name, line in lines.items()}
-        server = PrefillServer(runtime, serving, senders)
+        stage = Stage()
+        senders = {name: cast("KvSender", line) for name, line in stage.lines.items()}
+        server = PrefillServer(stage.runtime(config), serving, senders)
 
         async def act() -> None:
             await scene(stage)
-            stop.set()
+            stage.stop.set()
 
         async with asyncio.TaskGroup() as group:
             group.create_task(server.run())

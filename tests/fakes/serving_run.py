@@ -14,13 +14,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from testbed.contract.agent import Request
-from testbed.contract.event import EventLog, Kind, Value
+from testbed.contract.event import Kind, Value
 from testbed.contract.plan import Plan
 from testbed.contract.role import Role
 from testbed.contract.router import HitThreshold, RouterConfig
 from testbed.contract.serving import Caches, Serving
-from testbed.workload import write_requests
-from tests.fakes.hand_run import ARRIVALS_MS, MS, NoClock, Told, plan_of, told
+from tests.fakes.hand_run import ARRIVALS_MS, MS, Told, plan_of, told, write_story
 
 BLOCK_BYTES = 128 * 5_031
 FIXED_BYTES = 4_560_000
@@ -134,15 +133,4 @@ def write_serving_run(folder: Path, events: list[Told], decode_site: str = "b") 
         )
         for i, ms in enumerate(ARRIVALS_MS)
     )  # fmt: skip
-    (folder / "events").mkdir(parents=True)
-    plan = serving_plan(requests, decode_site)
-    (folder / "plan.json").write_text(plan.model_dump_json())
-    write_requests(folder / "workload.jsonl", requests)
-    for node in sorted({event.node for event in events}):
-        with (folder / "events" / f"{node}.jsonl").open("w") as stream:
-            log = EventLog(stream, node, NoClock())
-            for event in sorted(events, key=lambda event: event.ms):
-                if event.node == node:
-                    log.emit(event.kind, event.size, at_ns=int(event.ms * MS), **event.fields)
-            log.flush()
-    return folder
+    return write_story(folder, serving_plan(requests, decode_site), requests, events)

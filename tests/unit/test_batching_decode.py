@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from testbed.contract.agent import Hardware, Shape
 from testbed.contract.serving import DeviceLimits, Reserve
-from testbed_agents.batching import Batch, Feed, Limits, Preempted, Refused, Sequence, limits_of
+from testbed_agents.batching import Batch, Feed, Limits, Preempted, Sequence, limits_of
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +23,7 @@ def limits(**changes: int) -> Limits:
 def held(batch: Batch, *sequences: Sequence) -> None:
     """Submits and loads sequences, all of which must find room."""
     for one in sequences:
-        assert batch.submit(one) is None
+        batch.submit(one)
         assert batch.admit() == one.identity
         assert batch.loaded(one.identity)
 
@@ -69,9 +69,9 @@ def test_extend_decode_takes_its_width_while_others_go_on() -> None:
     assert fed(batch, s1=1, s2=10) == [(1, 1), (2, 6)]
 
 
-def test_the_budget_of_a_step_is_shared_evenly() -> None:
-    batch = Batch(limits(step_tokens=10))
-    held(batch, *(Sequence(identity, kept=1, end=90) for identity in (1, 2, 3)))
+def test_the_memory_that_is_left_is_shared_evenly() -> None:
+    batch = Batch(limits(kv_bytes=13))
+    held(batch, *(Sequence(identity, kept=1, end=13) for identity in (1, 2, 3)))
     assert fed(batch, s1=40, s2=3, s3=40) == [(1, 4), (2, 3), (3, 3)]
 
 
@@ -110,8 +110,10 @@ def test_an_extend_decode_takes_only_the_memory_that_is_left() -> None:
 
 def test_a_sequence_that_could_never_end_is_refused() -> None:
     batch = Batch(limits(kv_bytes=30, fixed_bytes=10))
-    assert batch.submit(Sequence(1, kept=0, end=21)) is Refused.TOO_LONG
-    assert batch.submit(Sequence(2, kept=0, end=20)) is None
+    with pytest.raises(ValueError, match="never be held"):
+        batch.submit(Sequence(1, kept=0, end=21))
+    batch.submit(Sequence(2, kept=0, end=20))
+    assert batch.waiting == (2,)
 
 
 def test_headroom_keeps_a_newcomer_out_but_never_the_first() -> None:
@@ -171,8 +173,8 @@ def test_misuse_is_refused() -> None:
     batch.plan({1: 1})
     with pytest.raises(ValueError, match="not complete"):
         batch.plan({})
-    with pytest.raises(ValueError, match="at least one token"):
-        limits(step_tokens=3)
+    with pytest.raises(ValueError, match="at least one sequence"):
+        limits(max_batch=0)
     with pytest.raises(ValueError, match="below zero"):
         limits(kv_bytes=-1)
     with pytest.raises(ValueError, match="does not hold"):
@@ -217,7 +219,7 @@ ARRIVALS = st.lists(
 LIMITS = st.builds(
     Limits, max_batch=st.integers(1, 4), kv_bytes=st.one_of(st.just(0), st.integers(20, 60)),
     bytes_per_token=st.integers(1, 2), fixed_bytes=st.integers(0, 5),
-    step_tokens=st.one_of(st.just(0), st.integers(5, 30)), extend_width=st.integers(0, 8),
+    extend_width=st.integers(0, 8),
     headroom_tokens=st.integers(0, 4), whole=st.booleans(),
 )  # fmt: skip
 
@@ -236,7 +238,8 @@ def test_never_over_a_limit_in_order_of_arrival_and_everything_ends(
     for turn in range(20 + 3 * len(arrivals) * work):
         for identity in [i for i, one in todo.items() if one.turn <= turn]:
             one = todo.pop(identity)
-            if batch.submit(Sequence(identity, one.kept, one.kept + one.answer)) is None:
+            if batch.fits(one.kept + one.answer):
+                batch.submit(Sequence(identity, one.kept, one.kept + one.answer))
                 order.append(identity)
                 done[identity] = most[identity] = 0
         if turn == 7:
@@ -257,7 +260,6 @@ def test_never_over_a_limit_in_order_of_arrival_and_everything_ends(
             assert gone.tokens == done[gone.identity]
         assert (*batch.held, *batch.waiting) == tuple(order)
         assert len(batch.held) <= limits.max_batch
-        assert not limits.step_tokens or sum(f.tokens for f in step.feeds) <= limits.step_tokens
         for feed in step.feeds:
             assert 1 <= feed.tokens <= wanted[feed.identity]
             assert not limits.extend_width or feed.tokens <= limits.extend_width

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import json
 from collections.abc import Awaitable, Callable
 from typing import cast
 
 from testbed.contract.agent import Peer, Request, Span
 from testbed.contract.attempt import attempt_id
-from testbed.contract.event import EventLog
 from testbed.contract.role import Role
 from testbed_agents.client.session import Asked
-from testbed_agents.control.mailbox import Departed, Mailbox
+from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Message
 from testbed_agents.control.plane import Ask, Note, Orphaned, Settle, Settled
 from testbed_agents.handoff.message import Cancel, Emission, Failure, Resend
-from testbed_agents.runtime import Runtime
-from tests.fakes.decode_stage import NoMark, Post
-from tests.fakes.jump_loop import JumpClock, JumpLoop
+from tests.fakes.backstage import Backstage, Post
+from tests.fakes.jump_loop import JumpLoop, until_idle
 from tests.fakes.plane_run import plane_plan
 
 ASKED = Request(
@@ -32,9 +28,6 @@ Event = dict[str, object]
 
 class Client(Post):
     """The post of ``c1``, whose router may go."""
-
-    def watch(self, name: str) -> None:
-        self.connect(name)
 
     def asks(self) -> list[int]:
         return [message.req for message in self.to("rt1") if isinstance(message, Ask)]
@@ -54,19 +47,14 @@ def played(scene: Scene) -> tuple[Client, list[Event]]:
     config = plan.agents[0].model_copy(update={"peers": peers})
 
     async def run() -> tuple[Client, list[Event]]:
-        post, clock, stream = Client("c1"), JumpClock(), io.StringIO()
-        log = EventLog(stream, "c1", clock)
-        asked = Asked(
-            Runtime(
-                config, clock, log, cast("Mailbox", post), NoMark(), asyncio.Event(), lambda: None
-            )
-        )
+        post = Client("c1")
+        stage = Backstage(post)
+        asked = Asked(stage.runtime(config))
         asked.connect()
         listening = asyncio.create_task(asked.listen())
         await scene(post, asked)
         listening.cancel()
-        log.flush()
-        return post, [json.loads(line) for line in stream.getvalue().splitlines()]
+        return post, stage.events()
 
     with asyncio.Runner(loop_factory=JumpLoop) as runner:
         return runner.run(run())
@@ -75,7 +63,7 @@ def played(scene: Scene) -> tuple[Client, list[Event]]:
 async def hear(post: Client, *messages: tuple[str, Message | Departed]) -> None:
     for sender, message in messages:
         post.say(sender, cast("Message", message))
-    await asyncio.sleep(0.001)
+    await until_idle()
 
 
 def emission(job: int, position: int, *tokens: int, last: bool = False) -> Emission:

@@ -165,6 +165,14 @@ def test_bounds_on_links_that_the_plan_lacks_are_refused_with_the_links_it_has()
         assert caught.value.exit_status is ExitStatus.USAGE
 
 
+def test_an_rld_has_hits_to_bound_where_it_has_a_cache() -> None:
+    bound = "expect.metrics.serving.instances.r1.hit=< 100 %"
+    with pytest.raises(PlanError, match="the network has no instance 'r1'") as caught:
+        plan(load_scenario("pdd-hello", (bound,)))
+    assert "r1" not in caught.value.remedy
+    assert plan(load_scenario("pdd-hello", (bound, "serving.caches.relay=1 GiB")))
+
+
 def test_what_does_not_fit_is_refused_as_this_machines_fault() -> None:
     scenario = load_scenario("pool-wide-skewed")
     small = HostFacts(cores=2, memory_free_bytes=GIB // 2, disk_free_bytes=10 * GIB)

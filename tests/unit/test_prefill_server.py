@@ -6,13 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.contract.event import Kind
-from testbed_agents.control.plane import Lost, Note
+from testbed_agents.control.plane import Lost
 from testbed_agents.handoff.message import Cancel, Failure
 from tests.fakes.prefill_stage import Stage, play
-
-
-def notes(stage: Stage, what: str) -> list[int]:
-    return [m.req for m in stage.post.to("rt1") if isinstance(m, Note) and m.what == what]
 
 
 def failures(stage: Stage, name: str) -> list[Failure]:
@@ -31,7 +27,7 @@ def test_what_waits_in_the_queue_is_dropped() -> None:
     stage = play(scene)
     assert [event["req"] for event in stage.events(Kind.PREFILL_END)] == [1, 2]
     assert failures(stage, "md1") == [Failure(3, "cancelled")]
-    assert sorted(notes(stage, "served")) == [1, 2, 3]
+    assert sorted(stage.notes("served")) == [1, 2, 3]
 
 
 def test_transfers_under_way_are_cut() -> None:
@@ -47,7 +43,7 @@ def test_transfers_under_way_are_cut() -> None:
     stage = play(scene)
     assert stage.lines["md1"].sent == stage.lines["r1"].sent == []
     assert failures(stage, "md1") == [Failure(1, "cancelled")]
-    assert notes(stage, "served") == [1]
+    assert stage.notes("served") == [1]
 
 
 def test_a_cancel_behind_the_last_acknowledgement_changes_nothing() -> None:
@@ -60,7 +56,7 @@ def test_a_cancel_behind_the_last_acknowledgement_changes_nothing() -> None:
 
     stage = play(scene)
     assert failures(stage, "md1") == []
-    assert notes(stage, "served") == [1]
+    assert stage.notes("served") == [1]
 
 
 def test_a_lost_relay_leaves_the_other_path_alone() -> None:
@@ -83,7 +79,7 @@ def test_nobody_waits_for_the_match_of_a_lost_main() -> None:
         await stage.after_ms(12)
         stage.post.say("rt1", Lost("md1"))
         await stage.after_ms(30)
-        assert notes(stage, "served") == [1]
+        assert stage.notes("served") == [1]
 
     assert play(scene).lines["r1"].sent == [1]
 
@@ -97,7 +93,7 @@ def test_a_match_that_comes_behind_the_end_is_not_kept() -> None:
         stage.matched(1)
         await stage.after_ms(1)
 
-    assert notes(play(scene), "served") == [1]
+    assert play(scene).notes("served") == [1]
 
 
 ACTS = st.lists(
@@ -135,7 +131,6 @@ def test_nothing_leaks_whatever_the_order(
         await stage.after_ms(2_000)
 
     stage = play(scene, cache_blocks)  # an open lock or a second release is an error there
-    assert sorted(notes(stage, "served")) == sorted(stage.assigned)
-    (closed,) = stage.events(Kind.CACHE_CLOSED)
-    assert (closed["locks"], closed["reservations"], closed["under_way"]) == (0, 0, 0)
+    assert sorted(stage.notes("served")) == sorted(stage.assigned)
+    stage.nothing_is_left()
     assert all(line.under_way == 0 for line in stage.lines.values())

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import Awaitable, Callable
 from typing import cast
 
 from testbed.contract.agent import Peer
 from testbed.contract.attempt import attempt_id
-from testbed.contract.event import EventLog
 from testbed.contract.role import Role
-from testbed_agents.control.mailbox import Departed, Mailbox
+from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Message
 from testbed_agents.control.plane import (
     Ask,
@@ -26,19 +24,15 @@ from testbed_agents.control.plane import (
 )
 from testbed_agents.handoff.message import Cancel, Failure
 from testbed_agents.router.agent import RouterAgent
-from testbed_agents.runtime import Runtime
-from tests.fakes.decode_stage import NoMark, Post
-from tests.fakes.jump_loop import JumpClock, JumpLoop
+from tests.fakes.backstage import Backstage, Post
+from tests.fakes.jump_loop import JumpLoop, until_idle
 from tests.fakes.plane_run import AGENTS, BLOCK_TOKENS, plane_plan
 
 AGAIN = attempt_id(0, 1)
 
 
 class Desk(Post):
-    """The router's post; it watches everybody."""
-
-    def watch(self, name: str) -> None:
-        self.connect(name)
+    """The router's post."""
 
     def ask(self, job: int, blocks: int = 4) -> None:
         self.say("c1", Ask(job, [9], [blocks * BLOCK_TOKENS], 8, 0, "c1"))
@@ -77,24 +71,17 @@ def played(scene: Scene, pipeline: dict[str, object] | None = None) -> Desk:
     )
 
     async def run() -> Desk:
-        desk, clock, stop = Desk("rt1"), JumpClock(), asyncio.Event()
-        log = EventLog(io.StringIO(), "rt1", clock)
-        runtime = Runtime(
-            config, clock, log, cast("Mailbox", desk), NoMark(), stop, lambda: None
-        )  # fmt: skip
-        routing = asyncio.create_task(RouterAgent(runtime, serving).run())
-        await asyncio.sleep(0.001)
+        desk = Desk("rt1")
+        stage = Backstage(desk)
+        routing = asyncio.create_task(RouterAgent(stage.runtime(config), serving).run())
+        await until_idle()
         await scene(desk)
-        stop.set()
+        stage.stop.set()
         await routing
         return desk
 
     with asyncio.Runner(loop_factory=JumpLoop) as runner:
         return runner.run(run())
-
-
-async def settle() -> None:
-    await asyncio.sleep(0.001)
 
 
 RELAYED: dict[str, object] = {"kind": "hit-threshold", "threshold": 1.0}
@@ -103,12 +90,12 @@ RELAYED: dict[str, object] = {"kind": "hit-threshold", "threshold": 1.0}
 def test_who_departs_is_told_to_all_and_chosen_no_more() -> None:
     async def scene(desk: Desk) -> None:
         desk.say("p1", cast("Message", Departed()))
-        await settle()
+        await until_idle()
         told = {to for to, message in desk.sent if message == Lost("p1")}
         assert told == {"p2", "r1", "r2", "md1", "md2", "c1"}
         for job in range(6):
             desk.ask(job)
-        await settle()
+        await until_idle()
         assert [desk.of(job, Assign) for job in range(6)] == [["p2"]] * 6
 
     played(scene)
@@ -117,10 +104,10 @@ def test_who_departs_is_told_to_all_and_chosen_no_more() -> None:
 def test_another_attempt_ends_the_one_before_and_takes_another_main() -> None:
     async def scene(desk: Desk) -> None:
         desk.ask(0)
-        await settle()
+        await until_idle()
         (first,) = desk.of(0, Prepare)
         desk.ask(AGAIN)
-        await settle()
+        await until_idle()
         assert set(desk.of(0, Cancel)) == {first, *desk.of(0, Assign)}
         (second,) = desk.of(AGAIN, Prepare)
         assert {first, second} == {"md1", "md2"}
@@ -133,7 +120,7 @@ def test_the_only_main_is_tried_again() -> None:
         desk.say("md2", cast("Message", Departed()))
         desk.ask(0)
         desk.ask(AGAIN)
-        await settle()
+        await until_idle()
         assert desk.of(AGAIN, Prepare) == ["md1"]
 
     played(scene)
@@ -144,13 +131,13 @@ def test_without_any_main_relay_answers_alone_and_without_relay_nobody() -> None
         for name in ("md1", "md2"):
             desk.say(name, cast("Message", Departed()))
         desk.ask(0)
-        await settle()
+        await until_idle()
         assert desk.of(0, Prepare) == []
         assert len(desk.of(0, Relay)) == len(desk.of(0, Assign)) == 1
         for name in ("r1", "r2"):
             desk.say(name, cast("Message", Departed()))
         desk.ask(1)
-        await settle()
+        await until_idle()
         assert desk.of(1, Failure) == ["c1"]
         assert desk.of(1, Assign) == []
 
@@ -160,10 +147,10 @@ def test_without_any_main_relay_answers_alone_and_without_relay_nobody() -> None
 def test_of_a_lost_relay_the_client_learns_who_goes_on() -> None:
     async def scene(desk: Desk) -> None:
         desk.ask(0)
-        await settle()
+        await until_idle()
         (relay,), (main,) = desk.of(0, Relay), desk.of(0, Prepare)
         desk.say(relay, cast("Message", Departed()))
-        await settle()
+        await until_idle()
         assert desk.to("c1")[-1] == Orphaned(0, main)
 
     played(scene, RELAYED)
@@ -172,13 +159,13 @@ def test_of_a_lost_relay_the_client_learns_who_goes_on() -> None:
 def test_of_a_lost_main_the_client_learns_when_relay_has_ended_too() -> None:
     async def scene(desk: Desk) -> None:
         desk.ask(0)
-        await settle()
+        await until_idle()
         (relay,), (main,) = desk.of(0, Relay), desk.of(0, Prepare)
         desk.say(main, cast("Message", Departed()))
-        await settle()
+        await until_idle()
         assert desk.of(0, Failure) == []
         desk.say(relay, Note(0, "relayed", 5))
-        await settle()
+        await until_idle()
         assert desk.to("c1")[-1] == Failure(0, "decode-lost")
 
     played(scene, RELAYED)
@@ -187,11 +174,11 @@ def test_of_a_lost_main_the_client_learns_when_relay_has_ended_too() -> None:
 def test_where_main_and_then_relay_are_lost_nobody_is_asked_to_go_on() -> None:
     async def scene(desk: Desk) -> None:
         desk.ask(0)
-        await settle()
+        await until_idle()
         (relay,), (main,) = desk.of(0, Relay), desk.of(0, Prepare)
         desk.say(main, cast("Message", Departed()))
         desk.say(relay, cast("Message", Departed()))
-        await settle()
+        await until_idle()
         assert desk.to("c1")[-1] == Orphaned(0, "")
 
     played(scene, RELAYED)
@@ -201,7 +188,7 @@ def test_what_a_lost_client_still_asked_is_not_begun() -> None:
     async def scene(desk: Desk) -> None:
         desk.say("c1", cast("Message", Departed()))
         desk.ask(0)
-        await settle()
+        await until_idle()
         assert desk.of(0, Assign) == desk.of(0, Prepare) == []
 
     played(scene)
@@ -210,11 +197,11 @@ def test_what_a_lost_client_still_asked_is_not_begun() -> None:
 def test_a_client_that_departs_leaves_nobody_at_work() -> None:
     async def scene(desk: Desk) -> None:
         desk.ask(0)
-        await settle()
+        await until_idle()
         at_work = {*desk.of(0, Relay), *desk.of(0, Prepare), *desk.of(0, Assign)}
         assert len(at_work) == 3
         desk.say("c1", cast("Message", Departed()))
-        await settle()
+        await until_idle()
         assert set(desk.of(0, Cancel)) == at_work
 
     played(scene, RELAYED)
@@ -224,13 +211,13 @@ def test_a_client_is_settled_when_the_last_has_left_its_requests() -> None:
     async def scene(desk: Desk) -> None:
         desk.ask(0)
         desk.say("c1", Settle())
-        await settle()
+        await until_idle()
         (prefill,), (main,) = desk.of(0, Assign), desk.of(0, Prepare)
         words = [(prefill, "served"), (main, "released"), ("c1", "ended")]
         for name, what in words:
             assert Settled() not in desk.to("c1")
             desk.say(name, Note(0, what, 0))
-            await settle()
+            await until_idle()
         assert Settled() in desk.to("c1")
 
     played(scene)

@@ -8,7 +8,6 @@ from testbed.contract.router import HitThreshold, LengthThreshold, Prfaas, Prfaa
 from testbed.errors import PlanError, ScenarioError
 from testbed.plan.refuse import refuse_serving
 from testbed.scenario import load_scenario
-from testbed.scenario.pipeline import pipeline_rule
 
 pytestmark = pytest.mark.unit
 
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.unit
 def rule_of(setting: str) -> object:
     serving = load_scenario("prfaas-pdd", (f"serving.pipeline={setting}",)).file.serving
     assert serving is not None
-    return pipeline_rule(serving.pipeline)
+    return serving.pipeline.rule()
 
 
 def test_prefill_as_a_service_may_be_chosen_with_its_schedule() -> None:

@@ -4,11 +4,9 @@ Pure: no I/O, no clock, no model. The decode agent submits, plans, runs the step
 model and its clock, and reports it complete.
 """
 
-from testbed_agents.batching.batch import Batch, Refused
+from testbed_agents.batching.batch import Batch
 from testbed_agents.batching.limits import Limits, limits_of
 from testbed_agents.batching.sequence import Sequence
 from testbed_agents.batching.step import Feed, Preempted, Step
 
-__all__ = [
-    "Batch", "Feed", "Limits", "Preempted", "Refused", "Sequence", "Step", "limits_of",
-]  # fmt: skip
+__all__ = ["Batch", "Feed", "Limits", "Preempted", "Sequence", "Step", "limits_of"]

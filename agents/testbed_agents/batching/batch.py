@@ -15,18 +15,10 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping
-from enum import StrEnum
 
 from testbed_agents.batching.limits import Limits
 from testbed_agents.batching.sequence import Sequence
 from testbed_agents.batching.step import Feed, Preempted, Step
-
-
-class Refused(StrEnum):
-    """Why a sequence is not taken."""
-
-    TOO_LONG = "too-long"
-    """It could never end: its KV alone is more than the memory."""
 
 
 class Batch:
@@ -34,7 +26,7 @@ class Batch:
 
     One step at a time: ``plan``, run it, ``complete``; sequences may be admitted, loaded
     and removed while it runs. Misuse (a step planned twice, a sequence submitted twice,
-    one that is unknown) raises ValueError.
+    one that could never be held) raises ValueError.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -63,16 +55,15 @@ class Batch:
         """Whether a sequence of ``end`` tokens could ever be held."""
         return self._limits.holds(self._limits.size(end))
 
-    def submit(self, sequence: Sequence) -> Refused | None:
-        """Take a sequence in; None when it waits now."""
+    def submit(self, sequence: Sequence) -> None:
+        """Take a sequence in: it waits now."""
         if any(one.identity == sequence.identity for one in (*self._held, *self._waiting)):
             raise ValueError(f"sequence {sequence.identity} is here already")
         if not self.fits(sequence.end):
-            return Refused.TOO_LONG
+            raise ValueError(f"sequence {sequence.identity} can never be held")
         sequence.ticket = self._tickets
         self._tickets += 1
         self._waiting.append(sequence)
-        return None
 
     def remove(self, identity: int) -> bool:
         """Forget a sequence (answered, aborted); False when it is not here.
@@ -167,7 +158,7 @@ class Batch:
         return tuple(preempted)
 
     def _shares(self, fed: list[Sequence], wanted: Mapping[int, int]) -> list[int]:
-        """One token for each, then even shares of what budget, width and memory leave."""
+        """One token for each, then even shares of what width and memory leave."""
         limits = self._limits
         shares = [1] * len(fed)
         most = {
@@ -175,8 +166,6 @@ class Batch:
             for index, one in enumerate(fed)
         }
         left = sum(most.values())
-        if limits.step_tokens:
-            left = min(left, limits.step_tokens - len(fed))
         if limits.kv_bytes and limits.bytes_per_token:
             free = limits.kv_bytes - self._with_one_more_token(wanted)
             left = min(left, free // limits.bytes_per_token)

@@ -1,4 +1,4 @@
-"""What a batch may hold: sequences, bytes of KV, tokens a step."""
+"""What a batch may hold: sequences, bytes of KV, tokens a step for each."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ from testbed.contract.serving import DeviceLimits, Reserve
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one decode instance.
-
-    ``step_tokens`` must let every sequence of a full batch take one token, so that a
-    long extend-decode never stops the others.
-    """
+    """Limits of one decode instance."""
 
     max_batch: int
     kv_bytes: int
     """Device memory for KV; 0 is no limit."""
     bytes_per_token: int
     fixed_bytes: int
-    step_tokens: int = 0
-    """Most tokens of one step; 0 is no limit."""
     extend_width: int = 0
     """Most tokens a step feeds to one sequence; 0 is no limit."""
     headroom_tokens: int = 0
@@ -31,11 +25,11 @@ class Limits:
     """Admit a sequence with room for all that it can ever have: nobody is preempted."""
 
     def __post_init__(self) -> None:
-        if self.max_batch < 1 or 0 < self.step_tokens < self.max_batch:
-            raise ValueError("a step needs at least one token for each sequence of a full batch")
+        if self.max_batch < 1:
+            raise ValueError("a batch holds at least one sequence")
         smallest = min(
-            self.kv_bytes, self.bytes_per_token, self.fixed_bytes, self.step_tokens,
-            self.extend_width, self.headroom_tokens,
+            self.kv_bytes, self.bytes_per_token, self.fixed_bytes, self.extend_width,
+            self.headroom_tokens,
         )  # fmt: skip
         if smallest < 0:
             raise ValueError("a limit of a batch cannot be below zero")

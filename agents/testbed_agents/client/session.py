@@ -46,7 +46,7 @@ class Asked:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         peers = runtime.config.peers
-        self._router = next(peer.name for peer in peers if peer.role is Role.ROUTER)
+        self._router = runtime.router
         self._relays = frozenset(peer.name for peer in peers if peer.role is Role.RELAY)
         self._asking: dict[int, Asking] = {}
         self._settled = asyncio.Event()

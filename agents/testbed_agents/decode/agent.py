@@ -48,7 +48,6 @@ class DecodeAgent:
         self._runtime = runtime
         config = runtime.config
         self._ratio = config.shape.ratio
-        self._block = config.shape.block_tokens // config.shape.ratio
         self._model = load_model(config.model)
         self._model.watch(runtime.layer_progress())
         self._prompts = load_prompts(config.model, config.seed)

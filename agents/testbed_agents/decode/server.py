@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.contract.event import Kind
-from testbed.contract.role import Role
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
@@ -67,7 +66,7 @@ class DecodeServer:
         self._prefilled = serving.first_token is Who.PREFILL
         self._answers = Answers()
         self._announced = Announced(config.pool.transfer_timeout_ns)
-        self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
+        self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
 
     async def run(self) -> None:

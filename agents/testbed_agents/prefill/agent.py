@@ -21,7 +21,7 @@ from testbed_agents.hardware import prefill_ns
 from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.prefill.server import PrefillServer
 from testbed_agents.runtime import Runtime, until_stopped
-from testbed_agents.transport import OutgoingTransfer, opened, senders_to
+from testbed_agents.transport import OutgoingTransfer, opened, reason_of, senders_to
 
 
 class PrefillAgent:
@@ -97,11 +97,11 @@ class PrefillAgent:
                 OutgoingTransfer(request=job.req, epoch=0, blocks=blocks, wire_bytes=job.wire_bytes)
             )
         except TestbedError as error:
-            self._refuse(job, getattr(error, "reason", type(error).__name__))
+            self._refuse(job, reason_of(error))
         self._runtime.progress()
 
     def _refuse(self, job: Submit, reason: str) -> None:
-        self._runtime.mailbox.send(job.client, Failed(job.req, str(reason)))
+        self._runtime.mailbox.send(job.client, Failed(job.req, reason))
 
 
 async def prefill_main(runtime: Runtime) -> None:

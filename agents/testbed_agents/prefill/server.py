@@ -33,7 +33,7 @@ from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.prompt import Prompt, read_prompt
 from testbed_agents.serving.record import close_cache, emit_matched, emit_published
 from testbed_agents.serving.rows import Piece, block_bytes, join, load_documents, pieces
-from testbed_agents.transport import KvSender, OutgoingTransfer, opened, senders_to
+from testbed_agents.transport import KvSender, OutgoingTransfer, opened, reason_of, senders_to
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class PrefillServer:
         self._assigned: set[int] = set()
         """Every job so far: what comes for one that is over is not early, but late."""
         self._busy = asyncio.Event()
-        self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
+        self._router = runtime.router
         self._senders = (
             senders_to(config, runtime.clock, runtime.events, Role.DECODE, Role.RELAY)
             if senders is None
@@ -228,9 +228,9 @@ class PrefillServer:
         """Both paths at once; the lock on the cached blocks is held until both have ended."""
         async with asyncio.TaskGroup() as paths:
             if work.assign.relay:
-                paths.create_task(self._send_relay(work))
+                paths.create_task(self._send_missing(work, work.assign.relay, work.relayed))
             if work.assign.decode:
-                paths.create_task(self._send_main(work))
+                paths.create_task(self._send_missing(work, work.assign.decode, work.matched))
         self._runtime.progress()
 
     def _served(self, work: Work, _: asyncio.Task[None]) -> None:
@@ -244,27 +244,18 @@ class PrefillServer:
             self._fail(work, work.assign.decode, "cancelled")
         self._note(work, "served", 0)
 
-    async def _send_relay(self, work: Work) -> None:
+    async def _send_missing(self, work: Work, peer: str, matched: asyncio.Future[int]) -> None:
+        """One path: what the receiver lacks, once it has said what it holds."""
         try:
             async with asyncio.timeout(self._serving.match_timeout_ns / 1e9):
-                held = await work.relayed
+                held = await matched
         except TimeoutError:
-            self._fail(work, work.assign.relay, "not-matched")
-            return
-        if held < work.prompt.blocks:
-            await self._send(work, work.assign.relay, held)
-
-    async def _send_main(self, work: Work) -> None:
-        try:
-            async with asyncio.timeout(self._serving.match_timeout_ns / 1e9):
-                held = await work.matched
-        except TimeoutError:
+            self._fail(work, peer, "not-matched")
+        else:
+            if held < work.prompt.blocks:
+                await self._send(work, peer, held)
+        if peer == work.assign.decode:
             work.owed = False
-            self._fail(work, work.assign.decode, "not-matched")
-            return
-        if held < work.prompt.blocks:
-            await self._send(work, work.assign.decode, held)
-        work.owed = False
 
     async def _send(self, work: Work, peer: str, held: int) -> None:
         """The blocks behind the first ``held`` to one receiver."""
@@ -280,7 +271,7 @@ class PrefillServer:
                 )
             )
         except TestbedError as error:
-            self._fail(work, peer, str(getattr(error, "reason", type(error).__name__)))
+            self._fail(work, peer, reason_of(error))
             return
         if peer == work.assign.decode:
             self._note(work, "transferred", receipt.duration_ns)

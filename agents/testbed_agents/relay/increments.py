@@ -12,7 +12,7 @@ from testbed_agents.handoff.message import Failure
 from testbed_agents.hardware import copy_ns
 from testbed_agents.relay.guest import Guest
 from testbed_agents.runtime import Runtime
-from testbed_agents.transport import INCREMENT, KvSender, OutgoingTransfer, opened
+from testbed_agents.transport import INCREMENT, KvSender, OutgoingTransfer, opened, reason_of
 
 
 class Increments:
@@ -68,8 +68,7 @@ class Increments:
         try:
             await self._senders[main].send(transfer)
         except TestbedError as error:
-            reason = str(getattr(error, "reason", type(error).__name__))
-            self._runtime.mailbox.send(main, Failure(guest.relay.req, reason))
+            self._runtime.mailbox.send(main, Failure(guest.relay.req, reason_of(error)))
 
     def _ended(self, guest: Guest, _: asyncio.Task[None]) -> None:
         del self._sending[guest.relay.req]

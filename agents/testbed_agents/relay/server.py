@@ -70,7 +70,7 @@ class RelayServer:
         self._firsts: dict[int, int] = {}
         """First tokens of P that came before the request itself."""
         self._announced = Announced(config.pool.transfer_timeout_ns)
-        self._router = next(peer.name for peer in config.peers if peer.role is Role.ROUTER)
+        self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
         if senders is None:
             roles = (Role.DECODE,) if serving.handoff.mode is HandoffMode.INCREMENTAL_KV else ()

@@ -66,8 +66,7 @@ class DeviceMemory:
             ValueError: it is here already, or can never be held.
         """
         kept = held.prompt.input_tokens
-        if self._batch.submit(Sequence(req, kept, kept + output_tokens)):
-            raise ValueError(f"request {req} can never be held")
+        self._batch.submit(Sequence(req, kept, kept + output_tokens))
         tokens = held.missing * self._runtime.config.shape.block_tokens
         copied = self._limits.size(tokens) if tokens else 0
         self._places[req] = _Place(copied)

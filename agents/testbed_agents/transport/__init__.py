@@ -10,7 +10,7 @@ KV bytes, is touched by either program; the rest is padding that neither end cop
 This room and ``control`` are the only ones that know sockets.
 """
 
-from testbed_agents.transport.fault import Fault, FrameError, TransferError
+from testbed_agents.transport.fault import Fault, FrameError, TransferError, reason_of
 from testbed_agents.transport.receiver import KvReceiver
 from testbed_agents.transport.sender import KvSender, opened, senders_to
 from testbed_agents.transport.transfer import INCREMENT, IncomingTransfer, OutgoingTransfer, Receipt
@@ -26,5 +26,6 @@ __all__ = [
     "Receipt",
     "TransferError",
     "opened",
+    "reason_of",
     "senders_to",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from testbed.errors import ProtocolError
+from testbed.errors import ProtocolError, TestbedError
 
 
 class Fault(StrEnum):
@@ -43,3 +43,8 @@ class TransferError(ProtocolError):
         self.reason = reason
         self.detail = cause
         super().__init__("transfer KV", subject, f"{reason.value}: {cause}")
+
+
+def reason_of(error: TestbedError) -> str:
+    """Why nothing was transferred, in the word that is told: its ``reason``, else its class."""
+    return str(getattr(error, "reason", type(error).__name__))
