@@ -19,15 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.contract.agent import AgentConfig
-from testbed.contract.role import Role
 from testbed.errors import AgentError
-from testbed_agents.client.agent import client_main
 from testbed_agents.control.steady import steady_libzmq
-from testbed_agents.decode.agent import decode_main
-from testbed_agents.prefill.agent import prefill_main
-from testbed_agents.relay.server import relay_main
-from testbed_agents.router.agent import router_main
-from testbed_agents.runtime import Main, read_config, run_agent
+from testbed_agents.mains import MAINS, MODEL_FREE
+from testbed_agents.runtime import read_config, run_agent
 
 _CLONE_NEWNET = 0x40000000
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP, _PR_SET_NAME = 38, 24, 15
@@ -35,15 +30,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _OBJECTS_PER_COLLECTION = 50_000
 """New objects before the collector looks for cycles: an agent makes hardly any."""
 _SIGNALS = frozenset({signal.SIGTERM, signal.SIGCHLD})
-
-_MODEL_FREE = (Role.CLIENT, Role.ROUTER)
-MAINS: dict[Role, Main] = {
-    Role.CLIENT: client_main,
-    Role.ROUTER: router_main,
-    Role.PREFILL: prefill_main,
-    Role.RELAY: relay_main,
-    Role.DECODE: decode_main,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +110,7 @@ def main(path: str, virtual: bool) -> int:
     listed = json.loads(Path(path).read_text(encoding="utf-8"))
     places = [Placement(**item) for item in listed]
     configs = [read_config(Path(place.config)) for place in places]
-    models = {c.model.model_dump_json(): c.model for c in configs if c.role not in _MODEL_FREE}
+    models = {c.model.model_dump_json(): c.model for c in configs if c.role not in MODEL_FREE}
     if models:
         from testbed_agents.model import preload
 

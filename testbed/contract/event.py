@@ -42,7 +42,7 @@ class Kind(StrEnum):
     POOL_QUEUED = "pool.queued"  # req, peer, busy, waiting
     POOL_ACQUIRED = "pool.acquired"  # req, peer, conn, wait_ns, busy, waiting
     POOL_RELEASED = "pool.released"  # req, peer, conn, busy, waiting
-    POOL_REFUSED = "pool.refused"  # req, peer, reason (queue-full | timeout | closed)
+    POOL_REFUSED = "pool.refused"  # req, peer, reason (queue-full | timeout | closed | cancelled)
     TRANSFER_START = "transfer.start"  # req, peer, conn, blocks; size = wire bytes
     TRANSFER_ACKED = "transfer.acked"  # req, peer, conn, duration_ns; size = wire bytes
     TRANSFER_FAILED = "transfer.failed"  # req, peer, conn, reason

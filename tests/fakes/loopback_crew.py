@@ -26,7 +26,7 @@ from testbed.contract.plan import Plan
 from testbed.contract.role import Role
 from testbed_agents.model import preload
 from testbed_agents.runtime import run_agent
-from testbed_agents.zygote import MAINS
+from testbed_agents.mains import MAINS
 
 _LOOK_S = 0.002
 """How exactly deaths come."""

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+import pytest
+
 from testbed.contract.agent import Peer, Request, Span
 from testbed.contract.attempt import attempt_id
 from testbed.contract.role import Role
 from testbed_agents.client.session import Asked
 from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Message
-from testbed_agents.control.plane import Ask, Note, Orphaned, Settle, Settled
+from testbed_agents.control.plane import NO_SESSION, Ask, Note, Orphaned, Settle, Settled
 from testbed_agents.handoff.message import Cancel, Emission, Failure, Resend
 from tests.fakes.backstage import Backstage, Post
 from tests.fakes.jump_loop import JumpLoop, until_idle
@@ -72,6 +74,15 @@ def emission(job: int, position: int, *tokens: int, last: bool = False) -> Emiss
 
 def of(events: list[Event], kind: str) -> list[Event]:
     return [event for event in events if event["kind"] == kind]
+
+
+@pytest.mark.parametrize(("session", "told"), [(None, NO_SESSION), (0, 0), (7, 7)])
+def test_the_router_is_told_which_session_if_any(session: int | None, told: int) -> None:
+    async def scene(_: Client, asked: Asked) -> None:
+        asked.submit(ASKED.model_copy(update={"session": session}))
+
+    post, _ = played(scene)
+    assert [message.session for message in post.to("rt1") if isinstance(message, Ask)] == [told]
 
 
 def test_another_attempt_shows_only_what_was_missing() -> None:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from testbed.contract.event import Kind
@@ -220,6 +222,43 @@ def test_an_increment_for_which_no_room_is_left_is_refused() -> None:
     assert stage.shown(1) == list(enumerate(stage.answer(1)))[6:]
     assert stage.shown(2) == list(enumerate(stage.answer(2)))
     stage.nothing_is_left()
+
+
+def test_rows_of_rld_may_overtake_its_word_where_they_end() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.prepare(1, relay="r1")
+        hand_over(stage, 6)
+        await stage.kv(1)
+        await stage.post.until(lambda: Takeover(1, 0, True) in stage.post.to("r1"))
+        async with asyncio.TaskGroup() as group:
+            rows = group.create_task(rows_come(stage, 6))
+            await stage.at_ms(40)
+            assert not rows.done()
+            stage.post.say("r1", Evicted(1, 6, Ending.TAKEOVER))
+        assert rows.result() is None
+        await stage.until_noted("released", 1)
+
+    stage = play("md1", scene, mode=HandoffMode.INCREMENTAL_KV)
+    assert stage.shown(1) == list(enumerate(stage.answer(1)))[6:]
+    assert [event["computed"] for event in stage.events(Kind.HANDOFF_END)] == [0]
+    stage.nothing_is_left()
+
+
+@pytest.mark.parametrize("end", [Lost("r1"), Cancel(1)])
+def test_rows_whose_end_is_never_told_are_not_waited_for(end: Lost | Cancel) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.prepare(1, relay="r1")
+        hand_over(stage, 6)
+        await stage.kv(1)
+        await stage.post.until(lambda: Takeover(1, 0, True) in stage.post.to("r1"))
+        async with asyncio.TaskGroup() as group:
+            rows = group.create_task(rows_come(stage, 6))
+            await stage.at_ms(40)
+            stage.post.say("rt1" if isinstance(end, Lost) else "c1", end)
+        assert rows.result() is not None
+        await stage.until_noted("released", 1)
+
+    play("md1", scene, mode=HandoffMode.INCREMENTAL_KV).nothing_is_left()
 
 
 def test_rows_of_rld_save_their_computation() -> None:

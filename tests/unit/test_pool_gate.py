@@ -135,3 +135,33 @@ def test_whatever_is_acquired_released_and_cancelled_everybody_left_is_served(
         assert (gate.state.busy, gate.state.waiting) == (0, 0)
 
     play(scene, size=2)
+
+
+def test_who_stops_waiting_says_so_before_the_next_is_served() -> None:
+    async def scene(gate: PoolGate) -> None:
+        held = await gate.acquire(1)
+        leaves, stays = (asyncio.create_task(gate.acquire(req)) for req in (2, 3))
+        await asyncio.sleep(0)
+        leaves.cancel()
+        await asyncio.wait([leaves])
+        gate.release(1, held.connection)
+        gate.release(3, (await stays).connection)
+
+    told = [(e["kind"], e["req"], e.get("reason")) for e in play(scene)]
+    assert ("pool.refused", 2, "cancelled") in told
+    assert told.index(("pool.refused", 2, "cancelled")) < told.index(("pool.acquired", 3, None))
+
+
+def test_who_was_granted_and_stops_waiting_says_so_too() -> None:
+    async def scene(gate: PoolGate) -> None:
+        held = await gate.acquire(1)
+        leaves, stays = (asyncio.create_task(gate.acquire(req)) for req in (2, 3))
+        await asyncio.sleep(0)
+        gate.release(1, held.connection)  # to 2, which has not run since
+        leaves.cancel()
+        await asyncio.wait([leaves])
+        gate.release(3, (await stays).connection)
+
+    told = [(e["kind"], e["req"], e.get("reason")) for e in play(scene)]
+    assert ("pool.acquired", 2, None) not in told
+    assert told.index(("pool.refused", 2, "cancelled")) < told.index(("pool.acquired", 3, None))

@@ -55,6 +55,22 @@ def test_md_is_told_every_token_and_takes_over_where_it_asked() -> None:
     assert end["size"] == sum(len(encode("r1", one)) for one in ids)
 
 
+def test_its_load_leaves_out_what_is_still_at_p() -> None:
+    async def scene(stage: Stage) -> None:
+        for req in (1, 2, 3, 4):
+            stage.relay(req)
+        await stage.kv(1)
+        await stage.post.until(lambda: len(stage.shown(1)) == 3)
+        stage.post.say("md1", Takeover(1, 4))
+        for req in (2, 3, 4):
+            stage.post.say("c1", Cancel(req))
+        await stage.until_noted("relayed", 1)
+
+    stage = play("r1", scene)
+    loads = {m.load_percent for m in stage.post.to("md1") if isinstance(m, TokenIds)}
+    assert loads == {round(100 / 8)}
+
+
 def test_where_memory_runs_out_the_newest_waits_and_computes_its_tokens_again() -> None:
     async def scene(stage: Stage) -> None:
         for req in (1, 2):

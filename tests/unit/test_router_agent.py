@@ -12,6 +12,7 @@ from testbed.contract.role import Role
 from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Message
 from testbed_agents.control.plane import (
+    NO_SESSION,
     Ask,
     Assign,
     Lost,
@@ -34,8 +35,8 @@ AGAIN = attempt_id(0, 1)
 class Desk(Post):
     """The router's post."""
 
-    def ask(self, job: int, blocks: int = 4) -> None:
-        self.say("c1", Ask(job, [9], [blocks * BLOCK_TOKENS], 8, 0, "c1"))
+    def ask(self, job: int, blocks: int = 4, session: int = 0) -> None:
+        self.say("c1", Ask(job, [9], [blocks * BLOCK_TOKENS], 8, session, "c1"))
 
     def of(self, job: int, kind: type[Message]) -> list[str]:
         """Who was sent a message of a kind about a job."""
@@ -45,7 +46,9 @@ class Desk(Post):
 Scene = Callable[[Desk], Awaitable[None]]
 
 
-def played(scene: Scene, pipeline: dict[str, object] | None = None) -> Desk:
+def played(
+    scene: Scene, pipeline: dict[str, object] | None = None, **rules: dict[str, object]
+) -> Desk:
     """Plays a scene with a router of two sites, two P, two RLD and two MD."""
     plan = plane_plan()
     peers = tuple(
@@ -56,7 +59,7 @@ def played(scene: Scene, pipeline: dict[str, object] | None = None) -> Desk:
     serving = plan.agents[0].serving
     assert serving is not None
     router = serving.router.model_validate(
-        {**serving.router.model_dump(), "pipeline": pipeline or {"kind": "direct"}}
+        {**serving.router.model_dump(), "pipeline": pipeline or {"kind": "direct"}, **rules}
     )
     serving = serving.model_copy(
         update={
@@ -82,6 +85,22 @@ def played(scene: Scene, pipeline: dict[str, object] | None = None) -> Desk:
 
     with asyncio.Runner(loop_factory=JumpLoop) as runner:
         return runner.run(run())
+
+
+def test_requests_without_a_session_are_spread_where_sessions_stay() -> None:
+    sticky: dict[str, object] = {"kind": "session-sticky", "seed": 1}
+
+    def mains(session: int) -> set[str]:
+        async def scene(desk: Desk) -> None:
+            for job in range(6):
+                desk.ask(job, session=session)
+            await until_idle()
+
+        desk = played(scene, prefill=sticky, decode=sticky)
+        return {name for job in range(6) for name in desk.of(job, Prepare)}
+
+    assert mains(NO_SESSION) == {"md1", "md2"}
+    assert len(mains(5)) == 1
 
 
 RELAYED: dict[str, object] = {"kind": "hit-threshold", "threshold": 1.0}

@@ -76,10 +76,24 @@ def test_a_lost_instance_is_not_among_the_living() -> None:
     assert book.under[3].open == {"r1", "c1"}
 
 
+def test_what_still_waits_for_p_takes_no_room_in_a_batch() -> None:
+    book = a_book()
+    book.open(3, a_job(3, "p2", "r1", "md1"))
+    assert [(len(book.standing[n].active), len(book.standing[n].begun)) for n in ("r1", "md1")] == [
+        (1, 0), (1, 0),
+    ]  # fmt: skip
+    book.leave(3, "r1")
+    book.prefilled(3)
+    book.prefilled(3)
+    assert (book.standing["r1"].begun, book.standing["md1"].begun) == (set(), {3})
+    book.leave(3, "md1")
+    assert book.standing["md1"].begun == set()
+
+
 def view(*names: str, full: bool = False) -> ClusterView:
     def of(role: Role) -> tuple[InstanceView, ...]:
         return tuple(
-            InstanceView(name, role, "a", most_sequences=1, active_sequences=int(full))
+            InstanceView(name, role, "a", most_sequences=1, begun_sequences=int(full))
             for name in names
             if ROLES[name] is role
         )

@@ -86,7 +86,10 @@ def test_the_hit_threshold_divides_the_requests(hit: int, pipeline: Pipeline) ->
 @pytest.mark.parametrize("rule", [HitThreshold(threshold=1.0), WanTime(bound_ns=1), RelayOnly()])
 @pytest.mark.parametrize(
     ("relay", "reason"),
-    [(None, "relay-missing"), (instance("r1", most_sequences=2, active_sequences=2), "relay-full")],
+    [
+        (None, "relay-missing"),
+        (instance("r1", most_sequences=2, active_sequences=2, begun_sequences=2), "relay-full"),
+    ],
 )
 def test_without_room_at_relay_the_request_goes_direct(
     rule: HitThreshold | WanTime | RelayOnly, relay: InstanceView | None, reason: str
@@ -237,7 +240,9 @@ def test_the_order_of_the_picture_does_not_matter_and_a_full_one_is_last_resort(
     states: list[tuple[int, int, int]], rule: LongestPrefix, req: int
 ) -> None:
     among = [
-        instance(f"m{n:02}", hit, active_sequences=active, most_sequences=limit)
+        instance(
+            f"m{n:02}", hit, active_sequences=active, begun_sequences=active, most_sequences=limit
+        )
         for n, (active, hit, limit) in enumerate(states)
     ]
     request = replace(REQUEST, req=req)

@@ -18,7 +18,7 @@ from testbed.contract.serving import FirstToken as Who
 from testbed.errors import AgentError
 from testbed_agents.client.worth import worth_another
 from testbed_agents.control.mailbox import Departed
-from testbed_agents.control.plane import Ask, Lost, Note, Orphaned, Settle, Settled
+from testbed_agents.control.plane import NO_SESSION, Ask, Lost, Note, Orphaned, Settle, Settled
 from testbed_agents.handoff.action import Send
 from testbed_agents.handoff.client import ClientPart
 from testbed_agents.handoff.message import Cancel, Emission, Evicted, Failure, FirstToken
@@ -70,7 +70,8 @@ class Asked:
         ask = Ask(
             request.id, [span.segment for span in request.prompt],
             [span.tokens for span in request.prompt], request.output_tokens,
-            request.session or 0, self._runtime.config.node,
+            NO_SESSION if request.session is None else request.session,
+            self._runtime.config.node,
         )  # fmt: skip
         one = self._asking[request.id] = Asking(ask)
         self._runtime.mailbox.send(self._router, ask)

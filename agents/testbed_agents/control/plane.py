@@ -17,6 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_SESSION = -1
+"""In place of a session's number, which is at least 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -27,6 +30,7 @@ class Ask:
     lengths: list[int]
     output_tokens: int
     session: int
+    """``NO_SESSION`` where the request belongs to none."""
     client: str
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from testbed_agents.control.plane import Prepare
 from testbed_agents.handoff.main import MainPart
@@ -21,3 +22,5 @@ class Answer:
     """Whether RLD's part is over: this side has emitted."""
     extended: int = 0
     """Tokens of RLD whose KV was computed here."""
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when RLD has said where its part ends, or never will."""

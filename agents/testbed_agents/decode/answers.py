@@ -34,6 +34,7 @@ class Answers:
     def close(self, req: int) -> None:
         """It has given everything back; RLD may still end it."""
         answer = self.active.pop(req)
+        answer.settled.set()
         if answer.part.orphaned:
             self._orphans[req] = answer
 

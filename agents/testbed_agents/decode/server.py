@@ -119,6 +119,7 @@ class DecodeServer:
                 self._act(answer, part.cancelled())
             elif name == prepare.relay:
                 self._act(answer, part.relay_lost())
+                answer.settled.set()
                 self._answers.forget(prepare.req)
             elif name == prepare.prefill and (answer.held.received is None or part.awaits_first):
                 self._act(answer, part.kv_refused("prefill-lost"))
@@ -155,6 +156,7 @@ class DecodeServer:
                 self._act(answer, part.heard_tokens(message))
             case Evicted():
                 self._act(answer, part.evicted(message))
+                answer.settled.set()
                 self._answers.forget(message.req)
             case Resend():
                 self._act(answer, part.resend(message))
@@ -182,7 +184,12 @@ class DecodeServer:
         self._submit(answer, self._model.restore(transfer.blocks))
 
     async def _extend(self, answer: Answer, transfer: IncomingTransfer) -> None:
-        """RLD's rows for its output tokens: no need to compute them here."""
+        """RLD's rows for its output tokens: no need to compute them here.
+
+        Its word where they end comes over another connection, and may come after them.
+        """
+        if answer.part.other.awaits_rows:
+            await answer.settled.wait()
         rows = self._model.restore(transfer.blocks)
         other, held = answer.part.other, answer.held
         if not other.awaits_rows or held.kv is None or rows.length != other.end:

@@ -87,7 +87,10 @@ class PoolGate:
             return await future
         except asyncio.CancelledError:
             self._pool.cancel(queued.ticket, self._clock.now_ns())
-            if future.done() and not future.cancelled() and future.exception() is None:
+            given = future.done() and not future.cancelled()
+            if not given or future.exception() is None:  # else it was refused already
+                self._refused(request, Refusal.CANCELLED)
+            if given and future.exception() is None:
                 now_ns = self._clock.now_ns()
                 self._deliver(self._pool.release(future.result().connection, now_ns))
             raise

@@ -13,6 +13,8 @@ class Refusal(StrEnum):
     QUEUE_FULL = "queue-full"
     TIMEOUT = "timeout"
     CLOSED = "closed"
+    CANCELLED = "cancelled"
+    """Nobody wants the transfer any more."""
 
 
 class AcquireError(TestbedError):

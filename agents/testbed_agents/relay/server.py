@@ -103,8 +103,9 @@ class RelayServer:
 
     @property
     def _pressure(self) -> float:
-        """Share of the batch in use, 0..1."""
-        return min(1.0, len(self._guests) / self._runtime.config.hardware.max_batch)
+        """Share of the batch in use, 0..1: of those whose KV is here, not of those still at P."""
+        here = sum([guest.held.received is not None for guest in self._guests.values()])
+        return min(1.0, here / self._runtime.config.hardware.max_batch)
 
     async def _listen(self) -> None:
         while True:

@@ -23,6 +23,7 @@ from testbed.errors import AgentError
 from testbed_agents.cache import PrefixIndex
 from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.plane import (
+    NO_SESSION,
     Ask,
     Assign,
     Lost,
@@ -150,7 +151,8 @@ class RouterAgent:
         keys = tuple(block_keys(spans, shape.block_tokens))
         facts = RequestFacts(
             ask.req, sum(ask.lengths), shape.block_tokens,
-            shape.block_tokens * shape.bytes_per_token, shape.fixed_bytes, ask.session,
+            shape.block_tokens * shape.bytes_per_token, shape.fixed_bytes,
+            None if ask.session == NO_SESSION else ask.session,
         )  # fmt: skip
         hits = {role: index.longest(keys) for role, index in self._index.items()}
         tried = self._give_up_earlier(ask.req)

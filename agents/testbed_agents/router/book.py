@@ -27,6 +27,9 @@ class Standing:
     """Sequences of a full batch; 0 for P, which has no such limit."""
     queued_tokens: int = 0
     active: set[int] = field(default_factory=set)
+    """Jobs that it has or will get."""
+    begun: set[int] = field(default_factory=set)
+    """Of them, those that P is done with."""
     lost: bool = False
     """Gone for good: never chosen again."""
 
@@ -79,6 +82,9 @@ class Book:
         if not under.prefilled:
             under.prefilled = True
             self.standing[under.route.prefill].queued_tokens -= under.uncached
+            for name in (under.route.relay, under.route.decode):
+                if name is not None and job in self.standing[name].active:
+                    self.standing[name].begun.add(job)
 
     def leave(self, job: int, name: str) -> None:
         """``name`` does nothing more for a job. A repetition changes nothing."""
@@ -91,6 +97,7 @@ class Book:
             under.wire_bytes = 0
         if name in self.standing:
             self.standing[name].active.discard(job)
+            self.standing[name].begun.discard(job)
         if not under.open:
             del self.under[job]
 

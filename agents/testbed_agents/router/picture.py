@@ -47,7 +47,7 @@ class Picture:
         return tuple(
             InstanceView(
                 name, role, one.site, one.queued_tokens, len(one.active),
-                hits.get(role, {}).get(name, 0), one.most,
+                hits.get(role, {}).get(name, 0), one.most, len(one.begun),
             )
             for name, one in self._book.living(role)
         )  # fmt: skip

@@ -61,6 +61,8 @@ class InstanceView:
     hit_blocks: int = 0
     most_sequences: int = 0
     """Admission limit; 0 is no limit."""
+    begun_sequences: int = 0
+    """Of the active ones, those that P is done with: they take room in its batch."""
 
     @property
     def load(self) -> int:
@@ -69,13 +71,8 @@ class InstanceView:
 
     @property
     def full(self) -> bool:
-        """Whether it admits no further sequence."""
-        return 0 < self.most_sequences <= self.active_sequences
-
-    @property
-    def occupancy(self) -> float:
-        """Share of its admission limit in use; 0 without a limit."""
-        return self.active_sequences / self.most_sequences if self.most_sequences else 0.0
+        """Whether its batch has no room; what still waits for P takes none yet."""
+        return 0 < self.most_sequences <= self.begun_sequences
 
 
 @dataclass(frozen=True, slots=True)
