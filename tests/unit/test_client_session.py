@@ -76,7 +76,7 @@ def of(events: list[Event], kind: str) -> list[Event]:
     return [event for event in events if event["kind"] == kind]
 
 
-@pytest.mark.parametrize(("session", "told"), [(None, NO_SESSION), (0, 0), (7, 7)])
+@pytest.mark.parametrize(("session", "told"), [(None, NO_SESSION), (0, 1), (7, 8)])
 def test_the_router_is_told_which_session_if_any(session: int | None, told: int) -> None:
     async def scene(_: Client, asked: Asked) -> None:
         asked.submit(ASKED.model_copy(update={"session": session}))

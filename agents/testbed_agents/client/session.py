@@ -70,7 +70,7 @@ class Asked:
         ask = Ask(
             request.id, [span.segment for span in request.prompt],
             [span.tokens for span in request.prompt], request.output_tokens,
-            NO_SESSION if request.session is None else request.session,
+            NO_SESSION if request.session is None else request.session + 1,
             self._runtime.config.node,
         )  # fmt: skip
         one = self._asking[request.id] = Asking(ask)

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NO_SESSION = -1
-"""In place of a session's number, which is at least 0."""
+NO_SESSION = 0
+"""In place of a session's number plus one: what crosses the wire is never negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Ask:
     lengths: list[int]
     output_tokens: int
     session: int
-    """``NO_SESSION`` where the request belongs to none."""
+    """Its number plus one, or ``NO_SESSION`` where the request belongs to none."""
     client: str
 
 

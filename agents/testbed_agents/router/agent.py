@@ -152,7 +152,7 @@ class RouterAgent:
         facts = RequestFacts(
             ask.req, sum(ask.lengths), shape.block_tokens,
             shape.block_tokens * shape.bytes_per_token, shape.fixed_bytes,
-            None if ask.session == NO_SESSION else ask.session,
+            None if ask.session == NO_SESSION else ask.session - 1,
         )  # fmt: skip
         hits = {role: index.longest(keys) for role, index in self._index.items()}
         tried = self._give_up_earlier(ask.req)
