@@ -14,8 +14,10 @@ from testbed.report.table import Table
 from testbed.reproduce.deployment import IMPLIED, Deployment
 from testbed.reproduce.extent import Extent
 from testbed.reproduce.outcome import Outcomes, RunOutcome
+from testbed.reproduce.routed import turned_away
 from testbed.reproduce.study import Claim, Judged, Measure, Study, Variant
 
+TURNED_AWAY = "router.turned_away"
 SIZES = (5, 10, 20, 40)
 """P; MD are 1.6 times as many, requests 1.15 a second for each P."""
 QUICK_SIZES = (5, 10, 20)
@@ -96,12 +98,8 @@ def amortises(out: Outcomes) -> Judged:
 
 def relays_all(out: Outcomes) -> Judged:
     """No request was turned away from RLD for want of room."""
-    turned = {
-        f"p-{n}": out.values.get((f"p-{n}", "serving.reasons.P-MD.relay-full"), {})
-        for n in SIZES
-        if out.has(f"p-{n}")
-    }
-    total = {label: sum(values.values()) for label, values in turned.items()}
+    sizes = [n for n in SIZES if out.has(f"p-{n}") or n in QUICK_SIZES]
+    total = {f"p-{n}": sum(out.of(f"p-{n}", TURNED_AWAY).values()) for n in sizes}
     words = ", ".join(f"{label}: {count:g}" for label, count in total.items())
     relayed = out.mean("p-10", "serving.pipelines.P-RLD-MD")
     return Judged(
@@ -135,7 +133,7 @@ STUDY = Study(
         Measure("serving.rld_peak", "Most requests at RLD at once"),
         Measure("rld.output_tokens_mean", "Tokens that RLD decodes for a request"),
         Measure("serving.pipelines.P-RLD-MD", "Requests through RLD"),
-        Measure("serving.reasons.P-MD.relay-full", "Turned away by a full RLD"),
+        Measure(TURNED_AWAY, "Turned away by a full RLD", turned_away),
         Measure("ttft.p99_s", "TTFT, P99"),
         Measure("offered_load", "Load of the line"),
     ),

@@ -26,3 +26,10 @@ def request_bytes(run: RunOutcome) -> float | None:
     """Bytes to MD, a completed request."""
     done, total = run.number("requests.completed"), run.number("transfer.bytes")
     return total / done if done and total is not None else None
+
+
+def turned_away(run: RunOutcome) -> float | None:
+    """Requests that a full RLD turned away; 0 where a router gives no such reason."""
+    if not pipelines(run):
+        return None
+    return run.metrics.below("serving.reasons.P-MD").get("relay-full", 0.0)

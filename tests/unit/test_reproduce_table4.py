@@ -15,19 +15,17 @@ from testbed.reproduce.fate import fates
 from testbed.reproduce.firsttoken import over_time
 from testbed.reproduce.outcome import Outcomes
 from testbed.reproduce.reduce import judge
+from testbed.reproduce.wancause import BASES, CAUSES, sensitivity
 from testbed.reproduce.wancut import P90
 from testbed.reproduce.wanload import (
     CDC,
     IDC,
-    IDC_BRIEF,
     LOADS,
     LONG,
     PDD,
     label,
-    loads,
     main_points,
     rate_for,
-    without_wan,
 )
 from tests.fakes.outcomes import outcomes
 from tests.fakes.serving_run import serving_story, write_serving_run
@@ -38,14 +36,12 @@ CUTS = dict(zip(LOADS, (0.01, 0.05, 0.2, 0.3, 0.5), strict=True))
 def table(
     cuts: dict[float, float] = CUTS, pdd: float = 10.0, idc: float = 10.0, masked: float = 1.0
 ) -> Outcomes:
-    values: dict[tuple[str, str], dict[int, float]] = {
-        (own, P90): {1: idc, 2: idc} for own in (IDC, IDC_BRIEF)
-    }
+    values: dict[tuple[str, str], dict[int, float]] = {(IDC, P90): {1: idc, 2: idc}}
     for load, part in cuts.items():
         values[(label(PDD, load), P90)] = {1: pdd, 2: pdd}
         values[(label(CDC, load), P90)] = {1: pdd / (1 - part), 2: pdd / (1 - part)}
         values[(label(PDD, load), table4.MASKED)] = {1: masked, 2: masked}
-    for own in ("full", "short", "bytes", "rates"):
+    for own in ("full", f"{PDD}-over", "bytes", "rates"):
         for name in ("ttft.p50_s", P90, "ttft.p99_s"):
             values[(own, name)] = {1: 5.0}
     return outcomes(values)
@@ -98,22 +94,48 @@ def test_the_rate_of_a_leg_gives_each_seed_its_load() -> None:
     assert rate_for(0.5, window, 1) != rate_for(0.5, window, 2)
 
 
-def test_points_above_0_9_have_4800_arrivals() -> None:
-    above = [one for one in main_points(Extent.NORMAL) if one.overrides[0] == LONG]
-    assert {label(own, load) for own in (PDD, CDC) for load in (1.0, 1.05)} < {
-        one.label for one in above
-    }
+def test_every_load_has_one_long_window_and_4800_arrivals() -> None:
     assert "measure: 145 s" in LONG
-    for variant in above:
+    for variant in main_points(Extent.NORMAL):
+        assert variant.overrides[0] == LONG
         assert table4.STUDY.seed_count(Extent.NORMAL, variant, None) * 145 * 11.5 >= 4800
 
 
 def test_only_runs_of_one_window_are_compared() -> None:
     for extent in Extent:
-        windows = {one.label: one.overrides[0] for one in main_points(extent)}
-        for load in loads(extent):
-            own = {windows[label(PDD, load)], windows[label(CDC, load)]}
-            assert own == {windows[without_wan(extent, load)]}
+        assert len({one.overrides[0] for one in main_points(extent)}) == 1
+    by_label = {one.label: one for one in table4.variants(Extent.NORMAL)}
+    for variant in by_label.values():
+        if variant.against:
+            assert variant.overrides[0] == by_label[variant.against].overrides[0]
+    for cause in CAUSES:
+        pdd, cdc = (by_label[own] for own in cause.pair)
+        assert pdd.overrides[0] == cdc.overrides[0]
+
+
+def test_a_single_change_has_its_load_and_one_change_only() -> None:
+    by_label = {one.label: one for one in sensitivity()}
+    assert {f"{own}-{name}" for own in (PDD, CDC) for name in BASES.values()} < set(by_label)
+    for variant in by_label.values():
+        if variant.against:
+            base = by_label[variant.against]
+            assert variant.scenario == base.scenario
+            assert len(set(variant.overrides) - set(base.overrides)) in (1, 2)
+            assert (variant.tuned is None) == (base.tuned is None)
+
+
+def test_the_notes_say_how_each_change_altered_the_cut() -> None:
+    known = table()
+    pair = {("pdd-over", P90): {1: 5.0}, ("cdc-over", P90): {1: 10.0}}
+    changed = {("pdd-over-h-80", P90): {1: 6.0}, ("cdc-over-pool-1", P90): {1: 9.0}}
+    told = table4.notes(outcomes({**known.values, **pair, **changed}))[-1]
+    assert "no change, 40 s: 50.0%; H of 80 %: 40.0%" in told
+    assert "one connection" not in told
+
+
+def test_a_load_without_a_faithful_pair_is_not_told() -> None:
+    values = {key: value for key, value in table().values.items() if key[0] != label(CDC, 1.0)}
+    assert status("overlap-pays-on-a-full-line", outcomes(values)) is Status.INVALID
 
 
 def test_a_request_is_masked_when_its_token_was_first(tmp_path: Path) -> None:
@@ -123,12 +145,16 @@ def test_a_request_is_masked_when_its_token_was_first(tmp_path: Path) -> None:
     assert (rows[2].relayed, rows[2].transfer_s) == (False, None)
 
 
-def fig7_values(cdc: float, pdd: float, spread: float, masked: float) -> Outcomes:
+def fig7_values(
+    cdc: float, pdd: float, spread: float, masked: float, idle: float = 10.0
+) -> Outcomes:
     return outcomes(
         {
             (label(CDC, 1.05), "ttft.transfer_share"): {1: cdc},
             (label(PDD, 1.05), "ttft.transfer_share"): {1: pdd},
             (label(CDC, 1.05), "transfer.p99_over_p50"): {1: spread},
+            (label(CDC, 0.15), "transfer.p99_over_p50"): {1: idle},
+            (label(CDC, 1.05), fig7.LIKE_SPREAD): {1: 3.0},
             (label(PDD, 1.05), table4.MASKED): {1: masked},
         }
     )
@@ -144,6 +170,11 @@ def fig7_values(cdc: float, pdd: float, spread: float, masked: float) -> Outcome
 )
 def test_findings_of_figure_7(figures: Outcomes, expected: Status) -> None:
     assert {judge(claim, figures).status for claim in fig7.STUDY.claims} == {expected}
+
+
+def test_transfers_as_uneven_on_an_idle_line_do_not_fluctuate() -> None:
+    claim = next(one for one in fig7.STUDY.claims if one.name == "transfers-fluctuate")
+    assert judge(claim, fig7_values(0.8, 0.1, 20, 1.0, idle=19)).status is Status.FAIL
 
 
 def test_a_chart_without_its_run_is_refused() -> None:

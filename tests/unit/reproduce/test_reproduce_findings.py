@@ -39,7 +39,7 @@ BAD: dict[str, Figures] = {
     "relay-hides-the-transfer": {("pdd-105", "relay.masked_share"): 0.5},
     "short-answers-agree": {
         (own, name): value
-        for own, value in (("full", 6.0), ("short", 5.0))
+        for own, value in (("full", 6.0), ("pdd-over", 5.0))
         for name in ("ttft.p50_s", "ttft.p90_s", "ttft.p99_s")
     },
     "lower-rate-agrees": {
@@ -48,7 +48,10 @@ BAD: dict[str, Figures] = {
         for name in ("ttft.p50_s", "ttft.p90_s", "ttft.p99_s")
     },
     # Figure 7
-    "transfers-fluctuate": {("cdc-105", "transfer.p99_over_p50"): 2.0},
+    "transfers-fluctuate": {
+        ("cdc-015", "transfer.p99_over_p50"): 10.0, ("cdc-105", "transfer.p99_over_p50"): 10.0,
+        ("cdc-105", "transfer.over_alone_p99_over_p50"): 3.0,
+    },
     "spikes-reach-the-user": {
         ("cdc-105", "ttft.transfer_share"): 0.3, ("pdd-105", "ttft.transfer_share"): 0.3,
     },
@@ -114,7 +117,7 @@ BAD: dict[str, Figures] = {
     "rld-amortises": {(f"p-{n}", "busy_share"): 0.95 for n in (5, 10, 20)},
     "rld-turns-nobody-away": {
         ("p-10", "serving.pipelines.P-RLD-MD"): 9.0,
-        ("p-20", "serving.reasons.P-MD.relay-full"): 3.0,
+        **{(f"p-{n}", "router.turned_away"): 3.0 for n in (5, 10, 20)},
     },
     "half-goes-far": {("prfaas", "offloaded_share"): 0.1, ("prfaas", "egress-gbit"): 5.0},
     "threshold-spares-the-line": {
