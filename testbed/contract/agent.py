@@ -24,6 +24,10 @@ class Peer(Record):
     data_port: int = Field(gt=0, lt=65_536)
 
 
+def _has_none(tokens: tuple[int, ...]) -> bool:
+    return not tokens
+
+
 class ModelConfig(Record):
     """Which real model runs. ``weights`` is a flat file for ``smollm2-135m``."""
 
@@ -31,6 +35,8 @@ class ModelConfig(Record):
     seed: int = 0
     weights: str | None = None
     sampling: Literal["greedy", "seeded"] = "seeded"
+    stop: tuple[int, ...] = Field(default=(), exclude_if=_has_none)
+    """Tokens that end an answer, which has them as its last."""
 
 
 class Shape(Record):

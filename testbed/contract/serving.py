@@ -58,7 +58,6 @@ class Serving(Record):
         prefill_batch: most prompts of one prefill pass.
         match_timeout_ns: how long P waits for MD's match before it gives a request up.
         rtt_ns: round trip between P's and MD's site as planned; sets the takeover's lead.
-        stop: tokens that end an answer early.
         documents: (segment, emulated tokens) that P and MD hold from the start.
         site_of: (agent, site) of every agent.
         most_sequences: (agent, sequences of a full batch) of every RLD and MD.
@@ -74,7 +73,6 @@ class Serving(Record):
     prefill_batch: int = Field(gt=0)
     match_timeout_ns: int = Field(gt=0)
     rtt_ns: int = Field(ge=0)
-    stop: tuple[int, ...] = ()
     documents: tuple[tuple[int, int], ...] = ()
     site_of: tuple[tuple[str, str], ...] = ()
     most_sequences: tuple[tuple[str, int], ...] = ()

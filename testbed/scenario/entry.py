@@ -9,6 +9,8 @@ from pydantic import Field, StringConstraints
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 """How many of something; the only bare whole numbers that files may hold."""
 
+TokenId = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 Number = Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]

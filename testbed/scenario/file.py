@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from testbed.contract.record import Record
-from testbed.scenario.entry import Count, Line, Name, Seed
+from testbed.scenario.entry import Count, Line, Name, Seed, TokenId
 from testbed.scenario.expect import Expect
 from testbed.scenario.profile import LinkChoice
 from testbed.scenario.profiles import ModelName
@@ -45,6 +45,8 @@ class ModelChoice(Record):
     """Seed of the weights of ``nano``; ``smollm2-135m`` has published weights."""
     sampling: Literal["greedy", "seeded"] | None = None
     """None takes the model's own: seeded for nano, greedy for smollm2-135m."""
+    stop: tuple[TokenId, ...] | Literal["eos"] = ()
+    """Tokens that end an answer early; ``eos`` takes those by which the model itself ends one."""
 
 
 class PoolChoice(Record):

@@ -38,8 +38,25 @@ def faults_of(
             )
     if model is not None:
         yield from _model(file, model)
+        yield from _stop(file, model)
     if shape is not None and model is not None:
         yield from _substance(shape, model)
+
+
+def _stop(file: ScenarioFile, model: ModelFacts) -> Iterator[tuple[KeyPath, str]]:
+    stop = file.model.stop
+    if not stop:
+        return
+    if file.serving is None:
+        yield ("model", "stop"), "needs a serving plane; without one answers have their full length"
+    if stop == "eos":
+        if not model.eos:
+            yield ("model", "stop"), f"{file.model.name} knows no end of its own; name token ids"
+    elif unknown := [token for token in stop if token >= model.vocabulary]:
+        yield (
+            ("model", "stop"),
+            f"{file.model.name} has tokens 0 to {model.vocabulary - 1}, not {unknown[0]}",
+        )
 
 
 def _window(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:

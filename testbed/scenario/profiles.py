@@ -124,6 +124,10 @@ class ModelFacts(Record):
     context: Annotated[int, Field(strict=True, ge=1)]
     """Longest sequence in real tokens (prompt and answer)."""
     sampling: Literal["greedy", "seeded"]
+    vocabulary: Annotated[int, Field(strict=True, ge=1)]
+    """Token ids are below it."""
+    eos: tuple[Annotated[int, Field(strict=True, ge=0)], ...] = ()
+    """Tokens by which the model itself ends an answer; none where it knows no end."""
 
 
 class ModelFile(Record):

@@ -135,6 +135,7 @@ class Scenario:
             seed=choice.seed,
             weights=weights,
             sampling=choice.sampling or self.model.sampling,
+            stop=self.model.eos if choice.stop == "eos" else choice.stop,
         )
 
     def link(self, link_class: str) -> LinkSpec:

@@ -189,9 +189,10 @@ def play(
         ),
         router=RouterConfig(pipeline=Direct()), handoff=HandoffConfig(mode=mode),
         first_token=first, memory=memory, chunk_tokens=1_024, prefill_batch=1,
-        match_timeout_ns=10**9, rtt_ns=20_000_000, stop=(stop_at,) if stop_at >= 0 else (),
+        match_timeout_ns=10**9, rtt_ns=20_000_000,
     )  # fmt: skip
-    config = stage_config(node, serving)
+    stop = (stop_at,) if stop_at >= 0 else ()
+    config = stage_config(node, serving, stop)
 
     async def run() -> Stage:
         stage = Stage(node, broken)
@@ -216,7 +217,7 @@ def play(
         return runner.run(run())
 
 
-def stage_config(node: str, serving: Serving) -> AgentConfig:
+def stage_config(node: str, serving: Serving, stop: tuple[int, ...] = ()) -> AgentConfig:
     return AgentConfig(
         node=node, role=NODES[node], seed=0, barrier_ns=0,
         window=Phases(warm_up_ns=0, measure_ns=1, drain_ns=1), address="127.0.0.1",
@@ -226,7 +227,7 @@ def stage_config(node: str, serving: Serving) -> AgentConfig:
             for name, role in NODES.items()
             if name != node
         ),
-        model=ModelConfig(name="nano"), shape=SHAPE,
+        model=ModelConfig(name="nano", stop=stop), shape=SHAPE,
         hardware=Hardware(
             name="even", source="made up", prefill_base_s=0, prefill_token_s=0,
             prefill_attention_s=0, decode_base_s=STEP_NS / 1e9, decode_sequence_s=0,

@@ -24,9 +24,9 @@ from testbed.contract.agent import AgentConfig
 from testbed.contract.event import EventLog, Kind
 from testbed.contract.plan import Plan
 from testbed.contract.role import Role
+from testbed_agents.mains import MAINS
 from testbed_agents.model import preload
 from testbed_agents.runtime import run_agent
-from testbed_agents.mains import MAINS
 
 _LOOK_S = 0.002
 """How exactly deaths come."""

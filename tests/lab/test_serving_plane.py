@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +109,35 @@ def test_the_first_token_of_p_comes_before_any_transfer(testbed: Command, caught
     assert isinstance(sizes, dict)
     assert isinstance(whole, dict)
     assert sizes["kv-relay"] < 0.8 * whole["kv-relay"]
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_token_that_ends_an_answer_ends_it_wherever_it_is_made(
+    testbed: Command, tmp_path: Path
+) -> None:
+    ends = ("--set", f"model.stop={list(range(24))}")
+    stopped = testbed("run", "pdd-hello", "--out", "run", "--json", *ends)
+    assert figures(stopped, "requests", "completed") == 16
+    run = tmp_path / "run"
+    events = {path.stem: lines(path) for path in (run / "events").glob("*.jsonl")}
+    wanted = {one["id"]: one["output_tokens"] for one in lines(run / "workload.jsonl")}
+    answers: dict[object, list[int]] = {}
+    for event in events["c1"]:
+        if event["kind"] == "request.done":
+            tokens = event["tokens"]
+            assert isinstance(tokens, list)
+            answers[event["req"]] = tokens
+    early = {req for req, tokens in answers.items() if len(tokens) != wanted[req]}
+    assert len(early) > 4
+    assert all(answers[req][-1] < 24 for req in early)
+    assert all(token >= 24 for tokens in answers.values() for token in tokens[:-1])
+    by_relay = {e["req"] for e in events["r1"] if e.get("cause") == "last"}
+    assert by_relay & early
+    mains = (*events["md1"], *events["md2"])
+    assert by_relay <= {e["req"] for e in mains if e["kind"] == "cache.published"}
 
 
 def test_a_token_id_costs_a_few_bytes_on_the_line(caught_up: Done) -> None:

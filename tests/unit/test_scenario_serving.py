@@ -93,3 +93,27 @@ def test_what_only_a_serving_plane_has_needs_one(bound: str) -> None:
     name, limit = bound.split("=")
     with pytest.raises(ScenarioError, match="only a serving plane has this metric"):
         load_scenario("hello", (f"expect.metrics={{{name}: '{limit}'}}",))
+
+
+def stop_of(name: str, *settings: str) -> tuple[int, ...]:
+    return load_scenario(name, settings).agent_model(None).stop
+
+
+def test_an_answer_may_end_with_a_token_that_the_scenario_names() -> None:
+    assert stop_of("pdd-hello") == ()
+    assert stop_of("pdd-hello", "model.stop=[3, 511]") == (3, 511)
+    assert stop_of("pdd-hello", "model.name=smollm2-135m", "model.stop=eos") == (2,)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "reason"),
+    [
+        ("pdd-hello", "model.stop=[512]", "has tokens 0 to 511, not 512"),
+        ("pdd-hello", "model.stop=[-1]", "model.stop"),
+        ("pdd-hello", "model.stop=eos", "knows no end of its own"),
+        ("hello", "model.stop=[1]", "needs a serving plane"),
+    ],
+)
+def test_an_end_that_cannot_be_is_refused(name: str, setting: str, reason: str) -> None:
+    with pytest.raises(ScenarioError, match=reason):
+        load_scenario(name, (setting,))

@@ -51,7 +51,7 @@ class Asked:
         self._asking: dict[int, Asking] = {}
         self._settled = asyncio.Event()
         serving = runtime.config.serving
-        self._stop = frozenset(serving.stop if serving is not None else ())
+        self._stop = frozenset(runtime.config.model.stop)
         self._prefilled = serving is not None and serving.first_token is Who.PREFILL
         self._alone = False
         """The router is gone."""

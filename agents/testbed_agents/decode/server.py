@@ -132,7 +132,8 @@ class DecodeServer:
         self._runtime.mailbox.send(self._router, Note(prepare.req, held.kept, match.blocks))
         step_ns = max(1, decode_ns(hardware, 1, prompt.input_tokens))
         part = MainPart(
-            prepare.req, prompt.tokens[-1], prepare.output_tokens, frozenset(self._serving.stop),
+            prepare.req, prompt.tokens[-1], prepare.output_tokens,
+            frozenset(self._runtime.config.model.stop),
             lead_tokens(self._serving.rtt_ns, step_ns), bool(prepare.relay), self._prefilled,
         )  # fmt: skip
         answer = self._answers.active[prepare.req] = Answer(prepare, held, part)

@@ -31,6 +31,7 @@ class Answerer:
         self._model = model
         self._prompts = prompts
         self._ratio = question.ratio
+        self._stop = frozenset(question.model.stop)
         self._document = model.prefill(
             prompts.base_document(question.document_tokens // question.ratio)
         )
@@ -42,7 +43,13 @@ class Answerer:
         steps = [self._first(request) for request in group]
         choices = [[choice] for choice in self._model.decode(steps)]
         for count in range(1, max(request.output_tokens for request in group)):
-            live = [i for i, request in enumerate(group) if request.output_tokens > count]
+            live = [
+                i
+                for i, request in enumerate(group)
+                if request.output_tokens > count and choices[i][-1].token not in self._stop
+            ]
+            if not live:
+                break
             batch = [Step(steps[i].kv, (choices[i][-1].token,), group[i].id) for i in live]
             for i, choice in zip(live, self._model.decode(batch), strict=True):
                 choices[i].append(choice)

@@ -225,7 +225,7 @@ class RelayServer:
         occupancy = self._serving.handoff.occupancy
         guest.part = RelayPart(
             guest.relay.req, guest.held.prompt.tokens[-1], guest.relay.output_tokens,
-            frozenset(self._serving.stop),
+            frozenset(self._runtime.config.model.stop),
             occupancy if guest.relay.decode else whole(guest.relay.output_tokens),
             self._runtime.clock.now_ns(), guest.first,
         )  # fmt: skip

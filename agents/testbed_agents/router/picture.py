@@ -57,7 +57,7 @@ class Picture:
     ) -> dict[tuple[str, str], PoolView]:
         waiting: Counter[tuple[str, str]] = Counter()
         for under in self._book.under.values():
-            if under.wire_bytes and under.route.decode:
+            if under.prefilled and under.wire_bytes and under.route.decode:
                 waiting[under.route.prefill, under.route.decode] += 1
         return {
             (p.name, d.name): PoolView(
@@ -75,9 +75,9 @@ class Picture:
         flows: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
         for under in self._book.under.values():
-            if under.wire_bytes and under.route.decode:
+            if under.prefilled and under.wire_bytes and under.route.decode:
                 flows[self._leg(under)] += 1
-                sizes[self._leg(under)] += under.wire_bytes if under.prefilled else 0
+                sizes[self._leg(under)] += under.wire_bytes
         return {
             name: LegView(
                 payload, self._egress.used(name, now_ns, payload, sizes[name]), flows[name],
