@@ -71,7 +71,7 @@ def run_trial(
         (run / name).write_text(content, encoding="utf-8")
     orders = Orders(
         run, argv, plan.guest.memory_bytes, plan.guest.entropy_seed, plan.guest.start_ns,
-        weights=None if prepared.weights is None else prepared.weights.parent,
+        shown={} if prepared.weights is None else {"weights": prepared.weights.parent},
     )  # fmt: skip
     snapshot(cache_root() / "code")  # made once per version of the code: not part of a start
     before, began_s, started = _children_s(), time.time(), time.monotonic()

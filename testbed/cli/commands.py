@@ -11,6 +11,7 @@ import typer
 
 from testbed.cli.app import Overrides, console, errors
 from testbed.cli.calibrate import calibrate
+from testbed.cli.images import images
 from testbed.cli.progress import progress_bar
 from testbed.cli.reproduce import reproduce
 from testbed.errors import ExitStatus
@@ -195,6 +196,7 @@ def register(app: typer.Typer) -> None:
     for command in (run, plan, calibrate, doctor, report, transfers, reproduce, gc):
         app.command()(command)
     app.add_typer(kernel, name="kernel")
+    app.add_typer(images, name="images")
 
 
 def _lab(value: LabName | None) -> Literal["mininet", "compose"] | None:

@@ -72,8 +72,13 @@ def set_frame_sizes(namespaces: Namespaces, link: Link, only: str | None = None)
 
 def configure_node(namespaces: Namespaces, node: Node) -> None:
     """Sysctls, devices up, addresses."""
-    socket = namespaces[node.name]
     namespaces.write_sysctls(node.name, node.sysctls)
+    raise_devices(namespaces, node)
+
+
+def raise_devices(namespaces: Namespaces, node: Node) -> None:
+    """Devices up, addresses."""
+    socket = namespaces[node.name]
     for name in ("lo", *(interface.name for interface in node.interfaces)):
         socket.link("set", index=namespaces.index(node.name, name), state="up")
     for interface in node.interfaces:

@@ -42,6 +42,8 @@ class Kind(StrEnum):
     """The folder of a kernel build, which has a lock of its own: removed."""
     LOCK = "lock"
     """A lock file: removed while its lock is held."""
+    ENGINE = "engine"
+    """The folder of a private Engine's socket and process id: the Engine is ended."""
 
 
 @dataclass(frozen=True, slots=True)

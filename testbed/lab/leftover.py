@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import LabError
+from testbed.lab.compose.dockerd import end_left_dockerd
 from testbed.lab.guest.kernel.cache import build_lock_if_free
 from testbed.lab.hostledger import FOLDER, Kind, Owner
 
@@ -96,6 +97,8 @@ def remove(entry: Entry) -> str:
     """
     if not os.path.lexists(entry.path):
         return "already gone"
+    if entry.kind is Kind.ENGINE:
+        return end_left_dockerd(entry.path)
     if entry.kind is Kind.LOCK:
         return _remove_lock(entry.path)
     if entry.kind is Kind.BUILD:

@@ -11,11 +11,14 @@ import ctypes
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from pyroute2 import IPRoute
 
 from testbed.errors import LabError
 
+HERE = "/proc/self/ns/net"
+"""The namespace we are in: entering it again would need CAP_SYS_ADMIN, which a container lacks."""
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -30,6 +33,9 @@ def enter(descriptor: int) -> None:
 @contextlib.contextmanager
 def entered(path: str) -> Iterator[None]:
     """Inside the ``with`` block this thread is in the namespace at ``path``."""
+    if path == HERE:
+        yield
+        return
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         away = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -43,6 +49,21 @@ def entered(path: str) -> Iterator[None]:
             enter(home)
     finally:
         os.close(home)
+
+
+class _Attributes(Protocol):
+    """What pyroute2 gives for a device."""
+
+    def get_attr(self, name: str) -> object: ...
+
+
+def alternative_names(link: _Attributes) -> tuple[str, ...]:
+    """Further names of a device (``ip link property add … altname``)."""
+    listed = link.get_attr("IFLA_PROP_LIST")
+    if not isinstance(listed, dict):
+        return ()
+    pairs = listed.get("attrs", ())
+    return tuple(str(pair[1]) for pair in pairs if pair[0] == "IFLA_ALT_IFNAME")
 
 
 class Namespaces:
@@ -64,7 +85,11 @@ class Namespaces:
         """Interface index of a device; one dump a node answers for all its devices."""
         known = self._indexes.get(node, {})
         if device not in known:
-            known = {str(link.get("ifname")): int(link["index"]) for link in self[node].get_links()}
+            known = {
+                name: int(link["index"])
+                for link in self[node].get_links()
+                for name in (str(link.get("ifname")), *alternative_names(link))
+            }
             self._indexes[node] = known
         if device not in known:
             raise LabError("find a device", f"{node}:{device}", "the node has no such device")
@@ -82,6 +107,10 @@ class Namespaces:
                     raise LabError("set a sysctl", f"{node}: {name}={value}", str(error)) from error
                 if seen.split() != value.split():
                     raise LabError("set a sysctl", f"{node}: {name}={value}", f"reads {seen!r}")
+
+    def forget(self, node: str) -> None:
+        """Looks its devices up anew at the next use."""
+        self._indexes.pop(node, None)
 
     def close(self) -> None:
         """Closes every socket."""

@@ -6,6 +6,7 @@ import ctypes
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 _PR_SET_PDEATHSIG = 1
@@ -25,17 +26,28 @@ def _die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def run_program(*argv: str, timeout_s: float | None = None) -> Ended:
-    """Runs ``argv`` (no shell) and waits for it.
+def run_program(
+    *argv: str, timeout_s: float | None = None, environment: Mapping[str, str] | None = None,
+    first: Callable[[], None] = lambda: None,
+) -> Ended:  # fmt: skip
+    """Runs ``argv`` (no shell) and waits for it; in our environment, or in the one given.
+
+    Args:
+        first: called in the new process before the program.
 
     Raises:
         OSError: it cannot be started.
         TimeoutError: it took longer than ``timeout_s``.
     """
+
+    def prepared() -> None:
+        _die_with_parent()
+        first()
+
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, check=False, timeout=timeout_s,
-            stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent,
+            stdin=subprocess.DEVNULL, preexec_fn=prepared, env=environment,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"{argv[0]} took longer than {timeout_s} s") from error

@@ -5,19 +5,24 @@
     10.<site>.<n>.0/30    access link n of a site: router .1, agent .2   (sites from 1)
     10.<100+t>.<k>.0/30   leg k of trunk t: first site's router .1, second's .2
     02:7d:…               locally administered, counted in build order
+
+In the compose lab subnets are /29: Docker wants an address for a wire, too (decision 7).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-PREFIX = 30
+from testbed.contract.segment import PREFIX as SEGMENT_PREFIX
+
+PREFIXES = {"mininet": 30, "compose": SEGMENT_PREFIX}
+"""Prefix length of a link's subnet, by lab."""
 TRUNK_BASE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """A /30: two hosts, ``first`` and ``second``."""
+    """Of one link: two hosts, ``first`` and ``second``."""
 
     second_octet: int
     third_octet: int
@@ -48,9 +53,9 @@ def site_network(site: int) -> str:
     return f"10.{site + 1}.0.0/16"
 
 
-def with_prefix(address: str) -> str:
+def with_prefix(address: str, lab: str) -> str:
     """``address`` as an interface carries it."""
-    return f"{address}/{PREFIX}"
+    return f"{address}/{PREFIXES[lab]}"
 
 
 class MacCounter:

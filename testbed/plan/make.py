@@ -64,7 +64,7 @@ def make_plan(
     refuse_serving(scenario)
     members = roster(scenario)
     refuse_requests(scenario, requests, frozenset(member.name for member in members))
-    network = build_network(scenario, members, seed)
+    network = build_network(scenario, members, seed, lab)
     refuse_unknown_names(scenario, network)
     barrier_ns = start_ns + BARRIER_AFTER_NS
     wanted = estimate(

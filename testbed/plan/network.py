@@ -35,13 +35,15 @@ from testbed.scenario.layout import Legs
 from testbed.scenario.value import Scenario
 
 
-def build_network(scenario: Scenario, members: tuple[Member, ...], seed: int) -> Network:
+def build_network(
+    scenario: Scenario, members: tuple[Member, ...], seed: int, lab: str = "mininet"
+) -> Network:
     """The whole network of a plan; pure, the same for the same arguments.
 
     Raises:
         PlanError: a name does not fit the kernel's 15 characters.
     """
-    draft = _Draft(scenario, seed)
+    draft = _Draft(scenario, seed, lab)
     layout = scenario.layout
     for site in layout.sites:
         draft.router(site)
@@ -77,9 +79,10 @@ class _Seat:
 class _Draft:
     """Collects nodes and links in build order."""
 
-    def __init__(self, scenario: Scenario, seed: int) -> None:
+    def __init__(self, scenario: Scenario, seed: int, lab: str) -> None:
         self._scenario = scenario
         self._seed = seed
+        self._lab = lab
         self._macs = MacCounter()
         self._seats: dict[str, _Seat] = {}
         self._links: list[Link] = []
@@ -140,7 +143,7 @@ class _Draft:
         self, name: str, kind: str, wire: str, a: tuple[str, str, str], b: tuple[str, str, str]
     ) -> None:
         """Add a link; each end is (node, interface, address)."""
-        macs = {end[1]: self._add(end[0], end[1], with_prefix(end[2])) for end in (a, b)}
+        macs = {end[1]: self._add(end[0], end[1], with_prefix(end[2], self._lab)) for end in (a, b)}
         outer_a, outer_b, inner_x, inner_y = (f"{name}-{letter}" for letter in "abxy")
         for device in (outer_a, inner_x, inner_y, outer_b):
             self._add(wire, device, None)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.checks import CHECKS, Verdict, judge, require_run_folder, spoil
@@ -126,11 +127,10 @@ def execute(
             where the lab had started.
     """
     plan = prepared.plan
-    if plan.clock != "virtual" or plan.lab != "mininet":
+    if plan.clock != "virtual":
         raise UsageError(
-            "run the scenario", f"--lab {plan.lab} --clock {plan.clock}",
-            "only the Mininet lab under the virtual clock exists so far",
-            "take --lab mininet --clock virtual",
+            "run the scenario", f"--clock {plan.clock}",
+            "only the virtual clock exists so far", "take --clock virtual",
         )  # fmt: skip
     if folder is not None:
         refuse_taken(folder)
@@ -144,9 +144,25 @@ def execute(
             run = make_folder(folder, ledger)
         with marked_unless_finished(run, ledger):
             write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
-            outcome = boot(kernel, _orders(run, prepared, tuning), cache_root(), watch)
+            with _engine(prepared, run, kernel, ledger) as engine:
+                orders = replace(_orders(run, prepared, tuning), engine=engine)
+                outcome = boot(kernel, orders, cache_root(), watch)
             _raise_failure(run, outcome)
             return analyse(run, prepared.scenario, outcome.wall_s, outcome.virtual_s)
+
+
+@contextmanager
+def _engine(
+    prepared: Prepared, run: Path, kernel: Kernel, ledger: HostLedger
+) -> Iterator[Path | None]:
+    """What containers need besides the run folder: the folder of an Engine."""
+    if prepared.plan.lab == "mininet":
+        yield None
+        return
+    from testbed.run.containers import lent_engine
+
+    with lent_engine(run, kernel, cache_root(), ledger, lambda words: None) as engine:
+        yield engine
 
 
 def _orders(run: Path, prepared: Prepared, tuning: Tuning) -> Orders:
@@ -158,7 +174,7 @@ def _orders(run: Path, prepared: Prepared, tuning: Tuning) -> Orders:
         entropy_seed=plan.guest.entropy_seed,
         start_ns=plan.guest.start_ns,
         stuck_after_s=tuning.stuck_after_s,
-        weights=None if prepared.weights is None else prepared.weights.parent,
+        shown={} if prepared.weights is None else {"weights": prepared.weights.parent},
     )
 
 

@@ -17,6 +17,7 @@ from testbed.run.mark import mark_dead
 
 _WORDS = {
     Kind.RUN: "run", Kind.FOLDER: "folder", Kind.BUILD: "kernel build", Kind.LOCK: "lock file",
+    Kind.ENGINE: "private Engine",
 }  # fmt: skip
 _PARTS = {"events", "logs"}
 

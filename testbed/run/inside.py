@@ -10,7 +10,8 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,7 +22,8 @@ from testbed.fidelity.calibrate import Effort, calibrate_links
 from testbed.lab.crew import Crew
 from testbed.lab.ledger import Ledger
 from testbed.lab.mininet.lab import MininetLab
-from testbed.lab.namespace import Namespaces
+from testbed.lab.namespace import HERE, Namespaces
+from testbed.lab.protocol import Agents, Lab
 from testbed.lab.sampler import Sampler
 from testbed.lab.wires import Wires
 
@@ -38,8 +40,9 @@ shared page and need no memory, so TCP must not slow down for them; and without 
 pages come back scattered, each a mapping of its own on the host."""
 
 
-Work: TypeAlias = Callable[[Plan, Path, MininetLab, Wires, Ledger, Mark], None]
+Work: TypeAlias = Callable[[Plan, Path, Lab, Wires, Ledger, Mark], None]
 """What is done in a built lab whose links read back as planned."""
+Hire: TypeAlias = Callable[[Plan, Path, Mapping[str, str], Ledger], Agents]
 
 
 def run_plan(run: Path, work: Work) -> None:
@@ -52,11 +55,11 @@ def run_plan(run: Path, work: Work) -> None:
     plan = Plan.model_validate_json((run / "plan.json").read_text(encoding="utf-8"))
     mark = Mark(run / FOLDER, "lab")
     mark.touch(time.time_ns())
-    Namespaces({"guest": "/proc/self/ns/net"}).write_sysctls("guest", _LIMITS)
+    Namespaces({"guest": HERE}).write_sysctls("guest", _LIMITS)
     ledger = Ledger(run / "ledger.jsonl")
     try:
         with (
-            MininetLab(plan.network, ledger) as lab,
+            built_lab(plan, run, ledger) as lab,
             Wires(plan.network, lab.paths()) as wires,
         ):
             mark.touch(time.time_ns())
@@ -68,9 +71,31 @@ def run_plan(run: Path, work: Work) -> None:
         ledger.close()
 
 
+@contextmanager
+def built_lab(plan: Plan, run: Path, ledger: Ledger) -> Iterator[Lab]:
+    """The plan's network, built of what the plan says: namespaces, or containers."""
+    if plan.lab == "mininet":
+        with MininetLab(plan.network, ledger) as lab:
+            yield lab
+        return
+    from testbed.lab.compose.inside import guest_compose_lab
+
+    with guest_compose_lab(plan, run, ledger) as containers:
+        yield containers
+
+
+def crew_of(plan: Plan, run: Path, paths: Mapping[str, str], ledger: Ledger) -> Agents:
+    """The agents of a run, as its lab starts them."""
+    if plan.lab == "mininet":
+        return Crew(plan, run, paths, ledger)
+    from testbed.lab.compose.crew import ComposeCrew
+
+    return ComposeCrew(plan, run)
+
+
 def let_agents_work(
-    plan: Plan, run: Path, lab: MininetLab, wires: Wires, ledger: Ledger, mark: Mark,
-    hire: type[Crew] = Crew,
+    plan: Plan, run: Path, lab: Lab, wires: Wires, ledger: Ledger, mark: Mark,
+    hire: Hire = crew_of,
 ) -> None:  # fmt: skip
     """Starts the agents and samples the links until every client has ended."""
     barrier = plan.guest.barrier_ns
@@ -96,7 +121,7 @@ def let_agents_work(
         crew.stop()
 
 
-def _prove(plan: Plan, run: Path, lab: MininetLab, wires: Wires) -> None:
+def _prove(plan: Plan, run: Path, lab: Lab, wires: Wires) -> None:
     """Measures every link, applies all of them anew, reads every field back.
 
     Measuring uses up packets and counters, so the links that the agents get are fresh;

@@ -18,7 +18,7 @@ IMPORTED_AS = {
 }  # fmt: skip
 
 COMPANIONS = {
-    "markupsafe": "jinja2", "pydantic_core": "pydantic",
+    "markupsafe": "jinja2", "pydantic_core": "pydantic", "requests": "docker",
     "tokenizers": "transformers",
 }  # fmt: skip
 """Packages that a named package brings along as part of its own interface."""

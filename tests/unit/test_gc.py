@@ -177,4 +177,4 @@ def test_the_command_says_what_it_did_and_report_says_that_the_run_was_interrupt
 
 
 def test_kinds_that_gc_knows_are_all_there_are() -> None:
-    assert {kind.value for kind in Kind} == {"run", "folder", "build", "lock"}
+    assert {kind.value for kind in Kind} == {"run", "folder", "build", "lock", "engine"}

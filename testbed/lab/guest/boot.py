@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.contract.progress import FOLDER
@@ -49,8 +49,10 @@ class Orders:
     start_ns: int
     stuck_after_s: float = 120.0
     environment: Mapping[str, str] | None = None
-    weights: Path | None = None
-    """Folder of model weights, seen at /mnt/weights, read-only."""
+    shown: Mapping[str, Path] = field(default_factory=dict)
+    """More folders of the host, seen at /mnt/<key>, read-only: weights, tools."""
+    engine: Path | None = None
+    """Folder with the disk of a container Engine, seen at /mnt/engine, writable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,9 @@ def _prepare(orders: Orders, staging: Path, code: Path) -> None:
         [str(Path(sys.prefix).resolve()), "venv", "ro"],
         [str(code), "src", "ro"],
     ]
-    if orders.weights is not None:
-        mounts.append([str(orders.weights.resolve()), "weights", "ro"])
+    mounts.extend([str(path.resolve()), name, "ro"] for name, path in orders.shown.items())
+    if orders.engine is not None:
+        mounts.append([str(orders.engine.resolve()), "engine", "rw"])
     config = {
         "mounts": mounts,
         "argv": ["/mnt/venv/bin/python3", "-B", *orders.program],

@@ -27,9 +27,9 @@ def read_progress(run_folder: Path) -> Progress:
         return Progress(0, newest[1], 0)
     for entry in os.scandir(folder):
         info = entry.stat()
-        fresh = info.st_atime_ns < 10**15  # a counter, not a date: at least one mark was set
+        fresh = info.st_atime_ns < 10**18  # a counter, not a date: at least one mark was set
         if fresh:
-            marks += info.st_atime_ns
+            marks += info.st_atime_ns // 10**9
             virtual = max(virtual, info.st_mtime_ns)
         newest = max(newest, (info.st_ctime_ns, entry.name))
     return Progress(virtual, newest[1], marks)

@@ -1,0 +1,104 @@
+"""The agents of a run in containers: heard and told through the run folder's meeting place."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from testbed.contract.meeting import STOP, Meeting, Said, drain
+from testbed.contract.plan import Plan
+from testbed.contract.progress import Mark
+from testbed.contract.role import Role
+from testbed.errors import AgentError
+
+_STOP_S = 20
+_STEP_S = 1.0
+
+
+class ComposeCrew:
+    """Agents that Compose started. Use as a context manager; the lab removes them."""
+
+    def __init__(self, plan: Plan, run: Path) -> None:
+        self._barrier_ns = plan.guest.barrier_ns
+        self._meeting = Meeting(run)
+        self._nodes = {agent.node for agent in plan.agents}
+        self._clients = {a.node for a in plan.agents if a.role is Role.CLIENT}
+        self._ended: dict[str, int] = {}
+        self._stopping = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and not self._stopping:
+            self._meeting.say(Said.WORD, STOP)
+
+    def wait_ready(self, mark: Mark) -> None:
+        """Returns when every agent waits at the barrier.
+
+        Raises:
+            AgentError: an agent died first, or the barrier's time came.
+        """
+        with self._meeting.news(Said.READY) as news:
+            while missing := self._nodes - self._meeting.names(Said.READY):
+                self._note()
+                left = (self._barrier_ns - time.time_ns()) / 1e9
+                if left <= 0:
+                    raise AgentError(
+                        "start the agents", ", ".join(sorted(missing)),
+                        "not ready when the barrier's time came",
+                    )  # fmt: skip
+                drain(news, min(left, _STEP_S))
+                mark.touch(time.time_ns())
+
+    def watch(self, until_ns: int) -> None:
+        """Handles what agents report, until something came or the time is reached.
+
+        Raises:
+            AgentError: an agent ended with a failure, or before it was told to.
+        """
+        with self._meeting.news(Said.ENDED) as news:
+            before = len(self._ended)
+            self._note()
+            left = (until_ns - time.time_ns()) / 1e9
+            if len(self._ended) == before and left > 0:
+                drain(news, left)
+                self._note()
+
+    def _note(self) -> None:
+        for node in sorted(self._meeting.names(Said.ENDED) - self._ended.keys()):
+            text = self._meeting.heard(Said.ENDED, node) or "1"
+            status = int(text.split()[0])
+            self._ended[node] = status
+            if status != 0 or (not self._stopping and node not in self._clients):
+                raise AgentError(
+                    "run an agent", node, f"it ended with status {status} before it was told to",
+                    f"see logs/{node}.log",
+                )  # fmt: skip
+
+    def clients_ended(self) -> bool:
+        """Whether every client has ended by itself."""
+        return self._clients <= self._ended.keys()
+
+    def stop(self) -> None:
+        """Asks every agent to end and waits for it.
+
+        Raises:
+            AgentError: an agent did not end in time or ended with a failure.
+        """
+        self._stopping = True
+        self._meeting.say(Said.WORD, STOP)
+        deadline = time.time_ns() + _STOP_S * 10**9
+        while late := self._nodes - self._ended.keys():
+            if time.time_ns() >= deadline:
+                raise AgentError(
+                    "stop the agents", ", ".join(sorted(late)), f"alive after {_STOP_S} s"
+                )
+            self.watch(until_ns=deadline)

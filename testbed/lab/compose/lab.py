@@ -1,0 +1,182 @@
+"""Builds a plan's network of containers: Compose makes them, wires and routers set themselves up.
+
+What they did is then checked from outside like Mininet's: read back, measured, counted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import docker
+from docker.errors import DockerException
+from docker.models.containers import Container
+
+from testbed.compose import Placement, compose_yaml, render_compose
+from testbed.contract.meeting import Meeting, Said, drain
+from testbed.contract.plan import Plan
+from testbed.contract.progress import FOLDER
+from testbed.contract.role import NodeKind
+from testbed.contract.segment import seats_of
+from testbed.errors import LabError
+from testbed.lab.ledger import Ledger
+from testbed.lab.namespace import Namespaces
+from testbed.lab.program import Ended, run_program
+
+_UP_S = 600.0
+_BUILT_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Compose:
+    """How Compose is called: its program, and the environment that names the Engine."""
+
+    program: str
+    environment: Mapping[str, str]
+    first: Callable[[], None] = lambda: None
+    """Called in the new process before the program."""
+
+    def call(self, file: Path, *words: str) -> Ended:
+        """One call, to its end; TimeoutError after ten minutes."""
+        return run_program(
+            self.program, "--file", str(file), *words,
+            timeout_s=_UP_S, environment=self.environment, first=self.first,
+        )  # fmt: skip
+
+
+class ComposeLab:
+    """A built network of containers. Use as a context manager: leaving it removes them all."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        run: Path,
+        placement: Placement,
+        client: docker.DockerClient,
+        compose: Compose,
+        ledger: Ledger,
+    ) -> None:
+        """Nothing happens before it is entered."""
+        self._plan = plan
+        self.network = plan.network
+        self._run = run
+        self._placement = placement
+        self._client = client
+        self._file = run / "compose.yaml"
+        self._compose = compose
+        self._ledger = ledger
+        self._paths: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self._build()
+        except BaseException:
+            self._ledger.undo_all()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        faults = self._ledger.undo_all()
+        if faults and error is None:
+            raise faults[0]
+
+    def paths(self) -> Mapping[str, str]:
+        """Network namespace of every container, as a path."""
+        return self._paths
+
+    def containers(self) -> dict[str, Container]:
+        """Every container, by node.
+
+        Raises:
+            LabError: the Engine does not answer.
+        """
+        try:
+            found = self._client.containers.list(
+                all=True, filters={"label": f"com.docker.compose.project={self._placement.project}"}
+            )
+        except DockerException as error:
+            raise LabError("list the containers", self._placement.project, str(error)) from error
+        return {str(one.labels["testbed.node"]): one for one in found}
+
+    def _build(self) -> None:
+        self._open_folders()
+        heading = f"{self._plan.scenario}, seed {self._plan.seed}: rendered from plan.json"
+        text = compose_yaml(render_compose(self._plan, self._placement), heading)
+        self._file.write_text(text, encoding="utf-8")
+        self._ledger.acquire("compose project", self._placement.project, self._down)
+        self._call("up", "--detach", "--no-build", "--pull", "never", "--quiet-pull")
+        for name, container in sorted(self.containers().items()):
+            self._paths[name] = f"/proc/{container.attrs['State']['Pid']}/ns/net"
+        self._wait_built()
+        self._name_devices()
+
+    def _open_folders(self) -> None:
+        """What agents write into; their own files where the run folder is root's."""
+        Meeting(self._run).open()
+        for name in ("events", "logs", FOLDER):
+            (self._run / name).mkdir(parents=True, exist_ok=True)
+            (self._run / name).chmod(0o777)
+        owner = self._run.stat().st_uid
+        for agent in self._plan.agents:
+            mark = self._run / FOLDER / agent.node
+            mark.touch()
+            if owner != self._placement.user:
+                os.chown(mark, self._placement.user, self._placement.group)
+        folder = self._run / "agents"
+        folder.mkdir(exist_ok=True)
+        for agent in self._plan.agents:
+            path = folder / f"{agent.node}.json"
+            path.write_text(agent.model_dump_json(indent=1), encoding="utf-8")
+
+    def _wait_built(self) -> None:
+        meeting = Meeting(self._run)
+        wanted = {n.name for n in self._plan.network.nodes if n.kind is not NodeKind.AGENT}
+        until = time.time_ns() + _BUILT_S * 10**9
+        with meeting.news(Said.BUILT) as news:
+            while missing := wanted - meeting.names(Said.BUILT):
+                for name in sorted(missing & meeting.names(Said.ENDED)):
+                    raise LabError(
+                        "set up a container", name, meeting.heard(Said.ENDED, name) or "it ended",
+                        "see its log",
+                    )  # fmt: skip
+                left = (until - time.time_ns()) / 1e9
+                if left <= 0:
+                    raise LabError("set up the containers", ", ".join(sorted(missing)), "too slow")
+                drain(news, min(left, 1.0))
+
+    def _name_devices(self) -> None:
+        """Agents' devices bear Docker's names; the plan's become further names of them."""
+        agents = {n.name for n in self._plan.network.nodes if n.kind is NodeKind.AGENT}
+        namespaces = Namespaces({name: self._paths[name] for name in agents})
+        try:
+            for name in sorted(agents):
+                socket = namespaces[name]
+                found = {
+                    str(entry.get_attr("IFA_ADDRESS")): int(entry["index"])
+                    for entry in socket.get_addr(family=2)
+                }
+                for seat in seats_of(self._plan.network, name):
+                    socket.link("property_add", index=found[seat.address], altname=seat.device)
+        finally:
+            namespaces.close()
+
+    def _down(self) -> None:
+        self._call("down", "--timeout", "5", "--volumes")
+
+    def _call(self, *words: str) -> None:
+        done = self._compose.call(self._file, *words)
+        if done.status != 0:
+            raise LabError(
+                f"call docker compose {words[0]}", self._placement.project,
+                done.err.strip()[-2000:] or f"exit status {done.status}", "see logs/dockerd.log",
+            )  # fmt: skip

@@ -1,0 +1,59 @@
+"""What a built lab and its agents are, whoever made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Protocol, Self
+
+from testbed.contract.network import Network
+from testbed.contract.progress import Mark
+
+
+class Lab(Protocol):
+    """A built network. Entering builds it, leaving undoes everything made."""
+
+    network: Network
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def paths(self) -> Mapping[str, str]:
+        """Network namespace of every node, as a path."""
+        ...
+
+
+class Agents(Protocol):
+    """The agents of a run. Leaving it ends every one. Each call raises AgentError where one
+    is not ready in time, fails, or ends before it was told to."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def wait_ready(self, mark: Mark) -> None:
+        """Returns when every agent is ready for the barrier."""
+        ...
+
+    def watch(self, until_ns: int) -> None:
+        """Handles what agents report until something came or the time is reached."""
+        ...
+
+    def clients_ended(self) -> bool:
+        """Whether every client has ended by itself."""
+        ...
+
+    def stop(self) -> None:
+        """Asks every agent to end and waits for it."""
+        ...
