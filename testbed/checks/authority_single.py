@@ -7,9 +7,10 @@
     P-RLD-MD   RLD ─────┬ handoff.end(k) ─▶   RLD has 0..k-1, MD has k and beyond;
                         MD ───────────────▶   k may be 0, or never come
 
-With ``first_token: prefill`` position 0 comes from P, before all of these. Where RLD died,
-or another attempt was made, the instant of the change is not compared: what the client had
-by then decides it.
+With ``first_token: prefill`` position 0 comes from P, before all of these, and is none of
+RLD's, although an RLD that has begun counts it among its positions. Where RLD died, or another
+attempt was made, the instant of the change is not compared: what the client had by then
+decides it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class AuthoritySingle:
                 continue
             faults = _sources(story.sources, route, prefilled)
             if story.done and not faults and route.relay not in case.history.lost:
-                faults = [*_handoff(story, route, handoffs[req]), *_relay(story, route, ends[req])]
+                faults = _handoff(story, route, handoffs[req])
+                faults += _relay(story, route, ends[req], int(prefilled))
             broken.extend(f"request {req} {fault}" for fault in faults)
             decoders = {source for _, source in story.sources} - {route.prefill}
             handed += len(decoders) > 1
@@ -135,7 +137,8 @@ def _handoff(story: Story, route: Routed, steps: list[Handoff]) -> list[str]:
     return faults
 
 
-def _relay(story: Story, route: Routed, ends: list[RelayEnd]) -> list[str]:
+def _relay(story: Story, route: Routed, ends: list[RelayEnd], base: int) -> list[str]:
+    """``base`` is RLD's first own position: 1 where P emits position 0."""
     faults = [
         f"has a {Kind.RELAY_END} at {end.node}, not at its RLD {route.relay or '(none)'}"
         for end in ends
@@ -146,12 +149,15 @@ def _relay(story: Story, route: Routed, ends: list[RelayEnd]) -> list[str]:
     if len(ends) > 1:
         return [f"was given up {len(ends)} times by RLD"]
     taken = _taken(story, route)
-    due = len(story.tokens) if taken is None else taken
+    due = max(0, (len(story.tokens) if taken is None else taken) - base)
     if not ends:
         return [f"has {due} tokens of RLD, which never gave it up"] if due else []
-    told = ends[0].tokens
+    told = ends[0].own_tokens(base)
     if told < due:
         return [f"has {due} tokens of RLD, which emitted {told}"]
     if told > due and ends[0].cause != CANCELLED:
-        return [f"has {due} tokens of RLD, which emitted {told}: both held positions from {due} on"]
+        return [
+            f"has {due} tokens of RLD, which emitted {told}: "
+            f"both held positions from {base + due} on"
+        ]
     return []

@@ -159,8 +159,6 @@ _UNREAD = frozenset(
     {
         Kind.TCP_INFO,
         Kind.PREFILL_QUEUED,
-        Kind.SEQUENCE_ADMITTED,
-        Kind.SEQUENCE_PREEMPTED,
     }
 )
 _KINDS = {kind.value: kind for kind in Kind}

@@ -15,10 +15,13 @@ from testbed.checks.case import Case, read_case
 from testbed.checks.check import Check
 from testbed.checks.deadline_kept import DeadlineKept
 from testbed.checks.drops_explained import DropsExplained
+from testbed.checks.endings import endings
 from testbed.checks.expectation import Expectation, compare
 from testbed.checks.finding import Finding, Status
+from testbed.checks.ids_told import IdsTold
 from testbed.checks.links_faithful import LinksFaithful
 from testbed.checks.littles_law import LittlesLaw
+from testbed.checks.memory_kept import MemoryKept
 from testbed.checks.payload_sampled import PayloadSampled
 from testbed.checks.pool_kept import PoolBounded, PoolFair
 from testbed.checks.record_complete import RecordComplete
@@ -43,6 +46,8 @@ CHECKS: tuple[Check, ...] = (
     RouteKept(),
     AuthoritySingle(),
     CacheConserved(),
+    MemoryKept(),
+    IdsTold(),
     TransfersVerified(),
     BytesConserved(),
     PoolBounded(),
@@ -69,16 +74,16 @@ def judge(
 
     A record that cannot be read is invalid, with the file and the line as evidence.
     """
-    metrics = None
+    metrics = requests = None
     try:
         case = read_case(folder)
     except Exception as error:  # whatever an edited file makes of a reader
         findings: tuple[Finding, ...] = (_crashed(READABLE, "The record can be read.", error),)
     else:
         findings = examine(case, checks)
-        metrics = case.metrics
+        metrics, requests = case.metrics, endings(case)
     held = None if expectation is None else compare(expectation, findings, metrics)
-    verdict = conclude(findings, held)
+    verdict = conclude(findings, held, requests)
     write_verdict(folder, verdict)
     return verdict
 

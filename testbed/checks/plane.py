@@ -76,7 +76,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class RelayEnd:
-    """RLD gave a request up after ``tokens`` tokens."""
+    """RLD gave a request up at position ``tokens``, having told MD ``ids`` in ``size`` bytes."""
 
     t: int
     node: str
@@ -84,6 +84,12 @@ class RelayEnd:
     req: int
     tokens: int
     cause: str
+    ids: int = 0
+    size: int = 0
+
+    def own_tokens(self, base: int) -> int:
+        """What it emitted itself, where its first own position is ``base``."""
+        return max(0, self.tokens - base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,25 @@ class Handoff:
     mode: str = ""
 
 
-PlaneStep: TypeAlias = Routed | CacheStep | CacheClosed | Computed | RelayEnd | Handoff
+@dataclass(frozen=True, slots=True)
+class DeviceStep:
+    """A sequence got device memory, lost it to an older one, or was decoded first at MD.
+
+    Attributes:
+        held: sequences that hold memory behind the event; 0 where it is no matter of memory.
+        used_bytes: KV of these; 0 likewise.
+    """
+
+    t: int
+    node: str
+    seq: int
+    kind: Kind
+    req: int
+    held: int = 0
+    used_bytes: int = 0
+
+
+PlaneStep: TypeAlias = Routed | CacheStep | CacheClosed | Computed | RelayEnd | Handoff | DeviceStep
 
 PLANE_KINDS = frozenset(
     {
@@ -111,10 +135,16 @@ PLANE_KINDS = frozenset(
         Kind.PREFILL_START,
         Kind.PREFILL_END,
         Kind.RELAY_END,
+        Kind.SEQUENCE_ADMITTED,
+        Kind.SEQUENCE_PREEMPTED,
+        Kind.DECODE_START,
         Kind.HANDOFF_START,
         Kind.HANDOFF_END,
     }
 )
+
+
+_MEMORY = frozenset({Kind.SEQUENCE_ADMITTED, Kind.SEQUENCE_PREEMPTED})
 
 
 @dataclass(slots=True)
@@ -127,6 +157,7 @@ class Plane:
     computed: list[Computed] = field(default_factory=list)
     relay_ends: list[RelayEnd] = field(default_factory=list)
     handoffs: list[Handoff] = field(default_factory=list)
+    device: list[DeviceStep] = field(default_factory=list)
 
     def take(self, line: Line, t: int, node: str, seq: int, kind: Kind) -> None:
         """Keep one event of ``PLANE_KINDS``."""
@@ -151,7 +182,13 @@ class Plane:
             self.caches.append(CacheStep(t, node, seq, kind, req, used, blocks, evicted=gone))
         elif kind is Kind.RELAY_END:
             tokens, cause = line.integer("tokens"), line.text("cause")
-            self.relay_ends.append(RelayEnd(t, node, seq, req, tokens, cause))
+            ids, size = line.integer("ids"), line.integer("size")
+            self.relay_ends.append(RelayEnd(t, node, seq, req, tokens, cause, ids, size))
+        elif kind in _MEMORY:
+            held, size = line.integer("held"), line.integer("size")
+            self.device.append(DeviceStep(t, node, seq, kind, req, held, size))
+        elif kind is Kind.DECODE_START:
+            self.device.append(DeviceStep(t, node, seq, kind, req))
         elif kind is Kind.HANDOFF_START:
             self.handoffs.append(Handoff(t, node, seq, kind, req, mode=line.text("mode")))
         elif kind is Kind.HANDOFF_END:
@@ -167,6 +204,7 @@ class Plane:
         self.computed.sort(key=_order)
         self.relay_ends.sort(key=_order)
         self.handoffs.sort(key=_order)
+        self.device.sort(key=_order)
 
     @property
     def first_ns(self) -> int | None:

@@ -4,7 +4,8 @@
 difference fails. In fp32 a batch or a different split of the prompt may turn a token
 whose two best logits nearly tie: such a first difference is accepted when the
 reference's gap is below the bound, and counted. What follows it continues another
-text and is not compared.
+text and is not compared. Where every request was reported failed there is no answer that
+could differ: that is the matter of ``answered-once``, and the lab was none the worse for it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ class TokensEqual:
     claim = "Every answer equals that of one uninterrupted engine."
 
     def examine(self, case: Case) -> Finding:
-        """Compare every answered request; a missing reference makes the run invalid."""
+        """Compare every answered request.
+
+        A missing reference makes the run invalid, and so does one in which nobody asked.
+        """
         if case.reference is None:
             raise AnalysisError(
                 "compare tokens",
@@ -61,7 +65,10 @@ class TokensEqual:
         evidence = f"{compared:,} tokens compared"
         if bound:
             evidence += f", {ties} near ties accepted (gap below {bound:g} in fp32)"
-        if not compared:
+        asked = [story for story in case.history.stories.values() if story.sent_ns]
+        if not compared and asked and not any(story.done for story in asked):
+            evidence = f"nothing to compare: none of {len(asked):,} requests was answered"
+        elif not compared:
             return found(self.name, self.claim, evidence, ["nothing to compare"], Status.INVALID)
         return found(self.name, self.claim, evidence, broken)
 

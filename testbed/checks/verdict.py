@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from testbed.checks.endings import Endings
 from testbed.checks.expectation import ExpectationResult
 from testbed.checks.fault import brief
 from testbed.checks.finding import Finding, Status, worst
@@ -28,12 +29,15 @@ class Verdict(Record):
         findings_verdict: the worst finding that decides, whatever the scenario expects.
         findings: what each check found.
         expectation: how the findings and metrics compare with what the scenario expects.
+        requests: how many failed, which no finding needs to say; None where the record could
+            not be read.
     """
 
     verdict: Status
     findings_verdict: Status
     findings: tuple[Finding, ...]
     expectation: ExpectationResult | None = None
+    requests: Endings | None = None
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -52,6 +56,8 @@ class Verdict(Record):
             not finding.decides and finding.status is not Status.PASS for finding in self.findings
         )
         also = f"; {remarks} remark{'' if remarks == 1 else 's'}" if remarks else ""
+        failed = "" if self.requests is None else self.requests.in_words()
+        also = f"; {failed}{also}" if failed else also
         text = {
             Status.PASS: f"All {deciding} checks pass{also}.",
             Status.FAIL: f"{len(broken)} of {deciding} checks failed: {_names(broken)}{also}.",
@@ -68,7 +74,9 @@ class Verdict(Record):
         return f"The scenario's expectation failed: {against}. {text}"
 
 
-def conclude(findings: Sequence[Finding], held: ExpectationResult | None) -> Verdict:
+def conclude(
+    findings: Sequence[Finding], held: ExpectationResult | None, requests: Endings | None = None
+) -> Verdict:
     """Reduce findings, and how they compare with the expectation if any, to a verdict."""
     raw = worst(finding.status for finding in findings if finding.decides)
     verdict = raw
@@ -77,7 +85,11 @@ def conclude(findings: Sequence[Finding], held: ExpectationResult | None) -> Ver
     elif held is not None and raw is Status.PASS:
         verdict = Status.FAIL
     return Verdict(
-        verdict=verdict, findings_verdict=raw, findings=tuple(findings), expectation=held
+        verdict=verdict,
+        findings_verdict=raw,
+        findings=tuple(findings),
+        expectation=held,
+        requests=requests,
     )
 
 

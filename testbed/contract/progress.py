@@ -1,8 +1,8 @@
 """Progress marks: a process says that work goes on although the clock may stand still.
 
 A process in the guest sets the times of its own file below ``FOLDER``: hostfs
-passes utime through at once, without data or cache. mtime carries the virtual
-time, atime a counter; the host's own ctime says when it happened.
+passes utime through at once, without data or cache, in whole seconds. mtime carries the
+virtual time, atime a counter; the host's own ctime says when it happened.
 """
 
 from __future__ import annotations
@@ -34,4 +34,4 @@ class Mark:
     def touch(self, virtual_ns: int) -> None:
         """Say that work goes on; one system call."""
         self._count += 1
-        os.utime(self._path, ns=(self._count, max(virtual_ns, 0)))
+        os.utime(self._path, ns=(self._count * 10**9, max(virtual_ns, 0)))

@@ -36,8 +36,14 @@ def measure_delay(bench: Bench, template: Template, probes: int) -> CalibrationR
                 excess = late if late < 0 else max(0, late - slack)
                 worst = max(worst, excess, key=abs)
     ok = strays == 0 and seen > 0 and abs(worst) <= tolerance
-    text = f"off by at most {worst:+d} ns in {seen} frames"
-    if strays:
-        text += f", {strays} frames too many or too few"
+    text = found_words(worst, seen, probes, strays)
     name = f"delay, lone frames of {template.wire_bytes} B"
     return bench.row(name, f"{spec.delay_ns} ns", text, f"{tolerance} ns", ok)
+
+
+def found_words(worst_ns: int, seen: int, probes: int, strays: int) -> str:
+    """What was found: of ``seen`` frames the worst, or that none of the probes came through."""
+    text = f"off by at most {worst_ns:+d} ns in {seen} frames"
+    if not seen:
+        text = f"every probe was lost, {probes} of {probes}"
+    return f"{text}, {strays} frames too many or too few" if strays else text

@@ -111,11 +111,12 @@ def _jitter_row(bench: Bench, outcomes: list[Comparison], count: int) -> Calibra
     worst = max((outcome.worst_ns for outcome in outcomes), key=abs)
     overtaken = sum(outcome.overtaken for outcome in outcomes)
     tolerance = ALLOWANCE_NS + bench.serialisation_ns(bench.full().wire_bytes)
+    text = f"off by at most {worst:+d} ns in {count} frames, {overtaken} overtaken"
     ok = count > 0 and abs(worst) <= tolerance and not (ordered and overtaken)
     return bench.row(
         "jitter of each frame, " + ("in order" if ordered else "reordering"),
         f"{spec.delay_ns} ± {jitter.spread_ns if jitter else 0} ns",
-        f"off by at most {worst:+d} ns in {count} frames, {overtaken} overtaken",
+        text if count else "no frame came through as predicted, so there is no delay to compare",
         f"{tolerance} ns" + (", none overtaken" if ordered else ""),
         ok,
     )

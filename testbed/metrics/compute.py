@@ -27,7 +27,7 @@ from testbed.metrics.run import Flags, Run, measured, read_run
 from testbed.metrics.serving import serving
 from testbed.metrics.timeline import timeline_sha256
 from testbed.metrics.token import answers_of, token_figures
-from testbed.metrics.transfer import acked_transfers, other_bytes, transfers
+from testbed.metrics.transfer import acked_transfers, transfers
 from testbed.oracle import Outcome, write_outcomes
 
 Json: TypeAlias = "int | float | str | bool | list[Json] | dict[str, Json] | None"
@@ -72,14 +72,15 @@ def figures(
     done = completed(run, events)
     acked = acked_transfers(run, events)
     answers = answers_of(run, events, inside, done)
-    ttft, tpot, stall = token_figures(answers)
+    ttft, tpot, gap, stall = token_figures(answers)
     good = goodput(run, answers)
     return Metrics(
         requests=outcomes(run, events, inside),
-        transfer=transfers(acked, inside, other_bytes(run, events, inside)),
+        transfer=transfers(run, events, acked, inside),
         pool=pool_use(run, events, acked, inside),
         ttft=ttft,
         tpot=tpot,
+        gap=gap,
         stall=stall,
         handoff=handoffs(run, events, inside),
         rld=relay_share(run, events, inside),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from testbed.contract.role import Role
 from testbed.metrics.events import Events
 from testbed.metrics.offered import offers
 from testbed.metrics.path import round_trip_ns
@@ -17,7 +18,7 @@ def ideal_outcomes(run: Run, events: Events) -> tuple[Outcome, ...]:
     """Every transfer that asked for a connection over the WAN, sent over an ideal link instead.
 
     Empty where nothing asked or the plan has no leg. The round trip is that of the
-    most distant pair.
+    most distant pair. What RLD sends MD takes its share of the link and is left out.
     """
     asked = offers(run, events)
     if not asked or run.capacity_bps <= 0:
@@ -28,7 +29,13 @@ def ideal_outcomes(run: Run, events: Events) -> tuple[Outcome, ...]:
     ]
     rtt_ns = max(round_trip_ns(run.plan.network, a, b) for a, b in pairs)
     sender = run.agent(asked[0].pair[0])
-    return share(transfers, IdealLink(run.capacity_bps, sender.pool.size, rtt_ns / NS))
+    outcomes = share(transfers, IdealLink(run.capacity_bps, sender.pool.size, rtt_ns / NS))
+    relays = {agent.node for agent in run.agents(Role.RELAY)}
+    return tuple(
+        outcome
+        for offer, outcome in zip(asked, outcomes, strict=True)
+        if offer.pair[0] not in relays
+    )
 
 
 def oracle(outcomes: tuple[Outcome, ...], inside: Flags) -> Oracle:

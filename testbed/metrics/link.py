@@ -2,6 +2,7 @@
 
 A sample covers the interval that ends at its time. One that lies partly in the window
 counts with that part of its bytes; its drops and its backlog count if it ends inside.
+Beside it stands the use over the whole run, as a drain may be longer than the window.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from testbed.contract.event import Kind
 from testbed.contract.network import Link
 from testbed.metrics.events import Events
+from testbed.metrics.percentile import NS
 from testbed.metrics.record import LinkUse
 from testbed.metrics.run import Flags, Run
 
@@ -40,14 +42,21 @@ def _use(run: Run, events: Events, link: Link, chosen: Flags) -> LinkUse:
     bits = samples.size[chosen] * part * 8
     ends_inside = (t > begin_ns) & (t <= end_ns)
     direction = samples.texts["dir"][chosen]
+    sizes = samples.size[chosen]
+    carried = t[sizes > 0]
+    until_s = float(carried.max()) / NS if carried.size else 0.0
     shares: list[float] = []
+    whole: list[float] = []
     for name, spec in (("forward", link.forward), ("backward", link.backward)):
         if spec.rate_bps and name in events.names:
             own = direction == events.names.index(name)
             shares.append(float(bits[own].sum()) / (spec.rate_bps * run.measure_s))
+            if until_s > 0:
+                whole.append(float(sizes[own].sum()) * 8 / (spec.rate_bps * until_s))
     backlog = samples.integers["backlog"][chosen][ends_inside]
     return LinkUse(
         utilization=max(shares, default=None),
+        run_utilization=max(whole, default=None),
         drops=int(samples.integers["drops"][chosen][ends_inside].sum()),
         backlog_max_bytes=int(backlog.max()) if backlog.size else None,
     )

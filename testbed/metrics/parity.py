@@ -41,6 +41,7 @@ def parity(hits: dict[str, InstanceHits], found: Matches) -> Parity:
     return Parity(
         p_hit=p_hit,
         md_hit=md_hit,
+        rld_hit=_hit(hits, Role.RELAY),
         gap=None if p_hit is None or md_hit is None else abs(p_hit - md_hit),
         unequal_fraction=unequal / len(both) if both else None,
     )

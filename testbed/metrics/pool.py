@@ -22,6 +22,7 @@ from testbed.metrics.percentile import NS, Samples, mean, percentile
 from testbed.metrics.record import PoolUse
 from testbed.metrics.run import Flags, Run
 from testbed.metrics.transfer import Acked
+from testbed.metrics.wait import ended_waits
 
 _STEPS = (Kind.POOL_QUEUED, Kind.POOL_REFUSED, Kind.POOL_ACQUIRED, Kind.POOL_RELEASED)
 Pair = tuple[str, str]
@@ -68,10 +69,11 @@ class _State:
 
 
 def pool_use(run: Run, events: Events, acked: Acked, inside: Flags) -> PoolUse:
-    """Figures over all pools; waits are those of the window's acknowledged transfers."""
+    """Figures over all pools; waits are those of the window's requests."""
     states = _states(run, events)
     if not states:
         return PoolUse()
+    ended = ended_waits(run, events, inside)
     measure_ns = run.window.measure_ns
     held = [span for state in states.values() for span in state.held_ns]
     unreleased = sum(state.unreleased for state in states.values())
@@ -82,6 +84,14 @@ def pool_use(run: Run, events: Events, acked: Acked, inside: Flags) -> PoolUse:
         utilization=busy_ns / (measure_ns * sum(state.size for state in states.values())),
         queue_wait_mean_s=mean(waits),
         queue_wait_p99_s=percentile(waits, 99),
+        waits=int(ended.waits_s.size),
+        wait_mean_s=mean(ended.waits_s),
+        wait_p50_s=percentile(ended.waits_s, 50),
+        wait_p90_s=percentile(ended.waits_s, 90),
+        wait_p99_s=percentile(ended.waits_s, 99),
+        wait_max_s=percentile(ended.waits_s, 100),
+        refused=sum(ended.refused.values()),
+        refused_by_reason=ended.refused,
         exhausted_fraction=sum(state.exhausted_ns for state in states.values())
         / (measure_ns * len(states)),
         occupancy_mean=busy_ns / measure_ns,
@@ -92,7 +102,8 @@ def pool_use(run: Run, events: Events, acked: Acked, inside: Flags) -> PoolUse:
 def _states(run: Run, events: Events) -> dict[Pair, _State]:
     """The final state of the pool of every pair that the plan has, or the events name.
 
-    Pools to RLD are left out: they cross no WAN, and would thin out every mean.
+    Pools to RLD are left out: they cross no WAN, and would thin out every mean. So are those
+    from RLD, which carry no prompt.
     """
     states: dict[Pair, _State] = {}
     for sender in run.agents(Role.PREFILL):
@@ -103,7 +114,7 @@ def _states(run: Run, events: Events) -> dict[Pair, _State]:
     begin_ns, end_ns = run.window.begin_ns, run.window.end_ns
     for t, node, receiver, kind, req in _ordered(events):
         pair = (events.names[node], events.names[receiver])
-        if pair[1] in relays:
+        if relays & {*pair}:
             continue
         if pair not in states:
             states[pair] = _State(run.agent(pair[0]).pool.size)

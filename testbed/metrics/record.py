@@ -23,7 +23,11 @@ class Requests(Record):
 
 
 class Transfers(Record):
-    """From connection acquired to final acknowledgement; queueing is in ``pool``."""
+    """KV from P to MD, from connection acquired to final acknowledgement.
+
+    Queueing is in ``pool``. Times and bytes are those of completed transfers: how much of a
+    failed one had been sent no event says.
+    """
 
     p50_s: float | None = None
     p90_s: float | None = None
@@ -31,17 +35,34 @@ class Transfers(Record):
     mean_s: float | None = None
     bytes: int = 0
     bytes_by_kind: dict[str, int] = Field(default_factory=dict)
+    """``kv`` is ``bytes``; ``kv-relay`` P to RLD, ``kv-increment`` and ``token-ids`` RLD to MD."""
+    failed: int = 0
+    """Transfers that began and were not acknowledged."""
+    retransmits: int = 0
+    """TCP segments that were sent again during all these transfers, failed ones too."""
 
 
 class PoolUse(Record):
-    """The connection pools, over all (P, MD) pairs; those to RLD are left out."""
+    """The connection pools, over all (P, MD) pairs; those to and from RLD are left out."""
 
     size: int | None = None
     """Connections of one pair (N)."""
     utilization: float | None = None
     """Time average of connections in use over connections there are."""
     queue_wait_mean_s: float | None = None
+    """Before acknowledged transfers only, as is the next."""
     queue_wait_p99_s: float | None = None
+    waits: int = 0
+    """Waits that ended, by a connection or by a refusal, whatever became of the transfer."""
+    wait_mean_s: float | None = None
+    """Over all of these, as are the next four."""
+    wait_p50_s: float | None = None
+    wait_p90_s: float | None = None
+    wait_p99_s: float | None = None
+    wait_max_s: float | None = None
+    refused: int = 0
+    """Transfers that got no connection; with ``queue-full`` they never waited for one."""
+    refused_by_reason: dict[str, int] = Field(default_factory=dict)
     exhausted_fraction: float | None = None
     """Share of the window in which all N are in use and at least one transfer waits
     (mean over pairs)."""
@@ -58,6 +79,13 @@ class FirstToken(Record):
     p50_s: float | None = None
     p90_s: float | None = None
     p99_s: float | None = None
+    requests: int = 0
+    """Over how many these are taken."""
+    failed_requests: int = 0
+    """Requests that failed after the client had their first token; none of the above."""
+    failed_p50_s: float | None = None
+    """The same time of these."""
+    failed_p90_s: float | None = None
 
 
 class TokenTime(Record):
@@ -67,8 +95,21 @@ class TokenTime(Record):
     p90_s: float | None = None
 
 
+class TokenGaps(Record):
+    """Between neighbouring tokens at the client, of all requests together, failed ones too."""
+
+    count: int = 0
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+    max_s: float | None = None
+
+
 class Stalls(Record):
     """Gaps between tokens at the client longer than max(200 ms, 5 x median TPOT)."""
+
+    threshold_s: float | None = None
+    """What that is in this run."""
 
     p50_s: float | None = None
     p99_s: float | None = None
@@ -77,13 +118,22 @@ class Stalls(Record):
 
 
 class Handoffs(Record):
-    """Handoffs from relay to main decode."""
+    """Handoffs from relay to main decode: answers that RLD began and MD went on with."""
 
     count: int | None = None
     p50_s: float | None = None
+    """KV on MD's device to MD's first token, as MD sends it."""
     p99_s: float | None = None
+    gap_p50_s: float | None = None
+    """Last token of RLD to first one of MD, both at the client."""
+    gap_p99_s: float | None = None
+    gap_max_s: float | None = None
     eager_tokens_mean: float | None = None
     catchup_tokens_mean: float | None = None
+    empty: int | None = None
+    """Answers on a route over RLD and MD that MD took over before RLD had emitted a token."""
+    ended_at_rld: int | None = None
+    """Answers on such a route that RLD completed itself."""
 
 
 class CacheHits(Record):
@@ -118,6 +168,8 @@ class LinkUse(Record):
     """One link over the window. Utilisation is that of the busier direction."""
 
     utilization: float | None = None
+    run_utilization: float | None = None
+    """From the barrier to the last byte on this link, drain and all."""
     drops: int | None = None
     backlog_max_bytes: int | None = None
 
@@ -138,6 +190,7 @@ class Metrics(Record):
     pool: PoolUse
     ttft: FirstToken
     tpot: TokenTime
+    gap: TokenGaps = TokenGaps()
     stall: Stalls
     handoff: Handoffs = Handoffs()
     cache: CacheHits

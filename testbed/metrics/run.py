@@ -13,6 +13,7 @@ from testbed.contract.agent import AgentConfig, Request, Window
 from testbed.contract.event import Kind
 from testbed.contract.plan import Plan
 from testbed.contract.role import Role
+from testbed.contract.serving import FirstToken
 from testbed.errors import AnalysisError
 from testbed.metrics.events import Events
 from testbed.metrics.table import Integers
@@ -49,6 +50,12 @@ class Run:
     def serves(self) -> bool:
         """Whether a router and prefix caches decide, not the workload."""
         return self.plan.agents[0].serving is not None
+
+    @property
+    def first_own(self) -> int:
+        """First position of an answer that decode emits: 1 where P emits position 0."""
+        serving = self.plan.agents[0].serving
+        return int(serving is not None and serving.first_token is FirstToken.PREFILL)
 
     def crosses(self, sender: str, receiver: str) -> bool:
         """Whether two agents are at different sites; those of an unnamed site are."""

@@ -10,7 +10,7 @@ from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.metrics.device import preempted
 from testbed.metrics.events import Events
-from testbed.metrics.handoff import token_ids
+from testbed.metrics.handoff import handed_over, token_ids
 from testbed.metrics.otps import output_rate
 from testbed.metrics.parity import instance_hits, parity
 from testbed.metrics.routing import forecast, matches, pipeline_of, reasons
@@ -50,7 +50,7 @@ def serving(run: Run, events: Events, acked: Acked, inside: Flags) -> Serving | 
 
 def _by_mode(run: Run, events: Events, inside: Flags) -> dict[str, int]:
     start = events[Kind.HANDOFF_START]
-    ended = set(run.known(events[Kind.HANDOFF_END].req).tolist())
+    ended = handed_over(run, events, inside)
     rows = zip(run.known(start.req).tolist(), start.texts["mode"].tolist(), strict=True)
     modes = {req: events.names[code] for req, code in rows if inside[req] and req in ended}
     return dict(sorted(Counter(modes.values()).items()))

@@ -36,6 +36,9 @@ class Parity(Record):
 
     p_hit: float | None = None
     md_hit: float | None = None
+    """None where no prompt was matched at an MD."""
+    rld_hit: float | None = None
+    """None where RLD has no cache, or none was asked."""
     gap: float | None = None
     """|p_hit - md_hit|, each over all the role's matches."""
     unequal_fraction: float | None = None
@@ -74,9 +77,9 @@ class Stages(Record):
     transfer_s: float | None = None
     """To MD, from connection acquired to final acknowledgement."""
     eager_s: float | None = None
-    """First RLD token at the client to KV verified at MD; 0 where the KV was there first."""
+    """First RLD token at the client to KV on MD's device; 0 where the KV was there first."""
     handoff_s: float | None = None
-    """KV verified at MD to MD's first token leaving."""
+    """KV on MD's device to MD's first token leaving."""
 
 
 class TokenIds(Record):
@@ -122,7 +125,7 @@ class Serving(Record):
     preempted: dict[str, Preempted] = Field(default_factory=dict)
     """Instances where there was any."""
     handoffs_by_mode: dict[str, int]
-    """Completed handoffs; the rest of RLD's answers ended there."""
+    """Answers that RLD began and MD went on with; the others ended at RLD, or never began there."""
     rld_peak: int | None = None
     """Most requests whose KV one RLD held at once, at any time of the run."""
     queue_wait: QueueWait

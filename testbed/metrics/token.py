@@ -9,7 +9,7 @@ import numpy as np
 from testbed.contract.event import Kind
 from testbed.metrics.events import Events
 from testbed.metrics.percentile import NS, Samples, percentile
-from testbed.metrics.record import FirstToken, Stalls, TokenTime
+from testbed.metrics.record import FirstToken, Stalls, TokenGaps, TokenTime
 from testbed.metrics.run import Flags, Run
 from testbed.metrics.table import Integers
 
@@ -28,8 +28,10 @@ class Answers:
     done: Flags
     answered: Flags
     """Done, and the record says when it was sent."""
+    cut: Flags
+    """Failed after its first token, and the record says when it was sent."""
     ttft_s: Samples
-    """Of those that were answered; of others without meaning."""
+    """Of those that were answered or cut; of others without meaning."""
     tpot_s: Samples
     """Of those with two tokens or more; of others 0."""
     gaps_s: Samples
@@ -50,22 +52,37 @@ def answers_of(run: Run, events: Events, inside: Flags, done: Flags) -> Answers:
         counts=counts,
         done=done[owner],
         answered=done[owner] & (sent_t[owner] >= 0),
+        cut=~done[owner] & (sent_t[owner] >= 0),
         ttft_s=(first_t - sent_t[owner]) / NS,
         tpot_s=(last_t - first_t) / np.maximum(counts - 1, 1) / NS,
         gaps_s=np.diff(t)[np.diff(req) == 0] / NS,
     )
 
 
-def token_figures(answers: Answers) -> tuple[FirstToken, TokenTime, Stalls]:
-    """TTFT and TPOT over the window's completed requests, stalls over all its requests."""
-    ttft = answers.ttft_s[answers.answered]
+def token_figures(answers: Answers) -> tuple[FirstToken, TokenTime, TokenGaps, Stalls]:
+    """TTFT and TPOT over the window's completed requests, gaps over all its requests."""
+    ttft, cut = answers.ttft_s[answers.answered], answers.ttft_s[answers.cut]
+    gaps = answers.gaps_s
     tpot = answers.tpot_s[answers.done & (answers.counts >= 2)]
     return (
         FirstToken(
-            p50_s=percentile(ttft, 50), p90_s=percentile(ttft, 90), p99_s=percentile(ttft, 99)
+            p50_s=percentile(ttft, 50),
+            p90_s=percentile(ttft, 90),
+            p99_s=percentile(ttft, 99),
+            requests=int(ttft.size),
+            failed_requests=int(cut.size),
+            failed_p50_s=percentile(cut, 50),
+            failed_p90_s=percentile(cut, 90),
         ),
         TokenTime(p50_s=percentile(tpot, 50), p90_s=percentile(tpot, 90)),
-        _stalls(answers.gaps_s, percentile(tpot, 50)),
+        TokenGaps(
+            count=int(gaps.size),
+            p50_s=percentile(gaps, 50),
+            p90_s=percentile(gaps, 90),
+            p99_s=percentile(gaps, 99),
+            max_s=percentile(gaps, 100),
+        ),
+        _stalls(gaps, percentile(tpot, 50)),
     )
 
 
@@ -73,6 +90,7 @@ def _stalls(gaps: Samples, median_tpot_s: float | None) -> Stalls:
     limit_s = max(STALL_FLOOR_S, STALL_FACTOR * (median_tpot_s or 0.0))
     stalls = gaps[gaps > limit_s]
     return Stalls(
+        threshold_s=limit_s,
         p50_s=percentile(stalls, 50),
         p99_s=percentile(stalls, 99),
         max_s=percentile(stalls, 100),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,10 +29,11 @@ class Acked:
 
 
 def acked_transfers(run: Run, events: Events) -> Acked:
-    """All acknowledged transfers to main decode, with their queue wait and duration.
+    """All acknowledged transfers from P to main decode, with their queue wait and duration.
 
-    A request may be transferred again after a failure: an acknowledgement belongs to the
-    latest acquisition before it, an acquisition to the latest queueing.
+    What RLD sends MD in ``incremental-kv`` is none of them. A request may be transferred
+    again after a failure: an acknowledgement belongs to the latest acquisition before it, an
+    acquisition to the latest queueing.
 
     Raises:
         AnalysisError: an acknowledgement without acquisition, or that without queueing.
@@ -41,7 +41,7 @@ def acked_transfers(run: Run, events: Events) -> Acked:
     queued = _latest(events[Kind.POOL_QUEUED])
     acquired = _latest(events[Kind.POOL_ACQUIRED])
     acked = events[Kind.TRANSFER_ACKED]
-    main = to_role(run, events, acked, Role.DECODE)
+    main = main_path(run, events, acked)
     waits: list[float] = []
     durations: list[float] = []
     for (key, t), counted in zip(_rows(acked), main.tolist(), strict=True):
@@ -64,23 +64,42 @@ def to_role(run: Run, events: Events, table: Table, role: Role) -> Flags:
     return np.isin(table.texts["peer"], role_codes(run, events, role))
 
 
+def from_role(run: Run, events: Events, table: Table, role: Role) -> Flags:
+    """Which events of a table happened at an agent of ``role``."""
+    return np.isin(table.node, role_codes(run, events, role))
+
+
+def main_path(run: Run, events: Events, table: Table) -> Flags:
+    """Which events of a table with peers belong to KV on its way from P to MD."""
+    to_main = to_role(run, events, table, Role.DECODE)
+    return to_main & ~from_role(run, events, table, Role.RELAY)
+
+
 def other_bytes(run: Run, events: Events, inside: Flags) -> dict[str, int]:
     """Bytes of the window's requests by kind, beyond the KV that MD acknowledged.
 
-    ``kv-relay`` is what RLD acknowledged: contexts over the fast link. ``token-ids`` is what
-    it told MD: messages over the WAN, without the headers of ZeroMQ, TCP and IP.
+    ``kv-relay`` is what RLD acknowledged: contexts over the fast link. ``kv-increment`` is the
+    KV of its own tokens that it sent MD, ``token-ids`` what it told MD: messages over the
+    WAN, without the headers of ZeroMQ, TCP and IP.
     """
     acked, end = events[Kind.TRANSFER_ACKED], events[Kind.RELAY_END]
-    to_relay = to_role(run, events, acked, Role.RELAY) & inside[run.known(acked.req)]
+    counted = inside[run.known(acked.req)]
+    to_relay = to_role(run, events, acked, Role.RELAY) & counted
+    by_relay = to_role(run, events, acked, Role.DECODE) & counted
+    by_relay &= from_role(run, events, acked, Role.RELAY)
     sizes = {
         "kv-relay": int(acked.size[to_relay].sum()),
+        "kv-increment": int(acked.size[by_relay].sum()),
         "token-ids": int(end.size[inside[run.known(end.req)]].sum()),
     }
     return {kind: size for kind, size in sizes.items() if size}
 
 
-def transfers(acked: Acked, inside: Flags, others: Mapping[str, int] | None = None) -> Transfers:
-    """Figures over the transfers of the window's requests; ``others`` are bytes by kind."""
+def transfers(run: Run, events: Events, acked: Acked, inside: Flags) -> Transfers:
+    """Figures over the transfers of the window's requests."""
+    failed, tcp = events[Kind.TRANSFER_FAILED], events[Kind.TCP_INFO]
+    lost = main_path(run, events, failed) & inside[run.known(failed.req)]
+    seen = main_path(run, events, tcp) & inside[run.known(tcp.req)]
     chosen = inside[acked.req]
     durations = acked.duration_s[chosen]
     total = int(acked.size_bytes[chosen].sum())
@@ -90,7 +109,9 @@ def transfers(acked: Acked, inside: Flags, others: Mapping[str, int] | None = No
         p99_s=percentile(durations, 99),
         mean_s=mean(durations),
         bytes=total,
-        bytes_by_kind={"kv": total, **(others or {})},
+        bytes_by_kind={"kv": total, **other_bytes(run, events, inside)},
+        failed=int(lost.sum()),
+        retransmits=int(tcp.integers["retrans"][seen].sum()),
     )
 
 

@@ -35,7 +35,19 @@ class RunLink:
     status: str
 
 
-RUN_HEAD = ("run", "seed", "load", "raw load", "sizes x", "P50", "P99", "pool", "wait", "verdict")
+RUN_HEAD = (
+    "run",
+    "seed",
+    "failed",
+    "load",
+    "raw load",
+    "sizes x",
+    "P50",
+    "P99",
+    "pool",
+    "wait",
+    "verdict",
+)
 
 
 def side_by_side(study: Comparison) -> Table:
@@ -62,7 +74,8 @@ def side_by_side(study: Comparison) -> Table:
         "busy connections. Pool exhausted: share of the window in which all are busy and someone "
         "waits.",
         f"n = {len(study.wide)} seed(s) each. Published figures are references, not thresholds: "
-        "line delay, pool size, run length and seeds behind them are unpublished.",
+        "line delay, pool size, run length and seeds behind them are unpublished. Here RTT 20 ms "
+        "and 160 connections; only --full varies both.",
     ]
     for runs in (study.wide, study.narrow):
         published = published_for(runs[0].plan.scenario)
@@ -117,6 +130,7 @@ def run_links(study: Comparison, folder: Path) -> tuple[RunLink, ...]:
                 href=os.path.relpath(report, folder) if report.exists() else "",
                 cells=(
                     str(run.plan.seed),
+                    wording.count(run.metric("requests.failed")),
                     wording.share(offered.load),
                     wording.share(offered.raw_load),
                     f"{offered.byte_scale:.4f}",

@@ -44,6 +44,8 @@ class RunRow(Record):
     status: Status
     words: str
     offered: int | None
+    failed: int | None = None
+    """Requests of the window that were not answered."""
     offered_load: float | None
     wall_s: float | None
     timeline_sha256: str | None

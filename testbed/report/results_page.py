@@ -12,7 +12,7 @@ from testbed.report.page import render, write_page
 from testbed.report.results import Results, RunRow, figure_tables
 from testbed.report.table import Table
 
-RUN_HEAD = ("run", "seed", "requests", "WAN load", "wall", "verdict")
+RUN_HEAD = ("run", "seed", "requests", "failed", "WAN load", "wall", "verdict")
 
 
 def write_results_page(results: Results, charts: tuple[Chart, ...], out: Path) -> Path:
@@ -65,6 +65,7 @@ def _link(run: RunRow, folder: Path) -> RunLink:
         cells=(
             str(run.seed),
             wording.count(run.offered),
+            wording.count(run.failed),
             wording.share(run.offered_load),
             wording.seconds(run.wall_s),
         ),

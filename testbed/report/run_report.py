@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from testbed.checks.finding import Status
-from testbed.report import wording
+from testbed.report.headline import tiles
+from testbed.report.link_table import link_table
 from testbed.report.page import render, write_page
 from testbed.report.run_charts import run_charts
 from testbed.report.run_tables import (
@@ -17,13 +18,6 @@ from testbed.report.run_tables import (
 )
 from testbed.report.serving_tables import serving_tables
 from testbed.report.summary import RunSummary, summarize
-
-_TILES = (
-    ("Median transfer", "transfer.p50_s"),
-    ("99th percentile", "transfer.p99_s"),
-    ("Pool in use", "pool.utilization"),
-    ("Mean wait for a connection", "pool.queue_wait_mean_s"),
-)
 
 _SERVING_CHARTS = ("otps-handoff",)
 """Charts that belong to the section of the serving plane."""
@@ -61,13 +55,12 @@ def run_page(run: RunSummary) -> str:
             "verdict": run.verdict,
             "status": run.verdict.verdict if run.verdict else Status.INVALID,
             "words": run.verdict.in_words() if run.verdict else "Nobody has judged this run.",
-            "tiles": tuple(
-                (label, wording.quantity(metric, run.metric(metric))) for label, metric in _TILES
-            ),
+            "tiles": tiles(run),
             "serving": () if run.serving is None else serving_tables(run, run.serving),
             "serving_charts": tuple(chart.id for chart in charts if chart.id in _SERVING_CHARTS),
             "figures": figures_table(run),
             "load": load_table(run),
+            "links": link_table(run),
             "fidelity": fidelity_table(run),
             "facts": pairs_table("The run", facts),
             "provenance": pairs_table("Provenance", run.provenance),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from testbed.report import wording
+from testbed.report.headline import dropped
 from testbed.report.published import published_for
 from testbed.report.summary import RunSummary
 from testbed.report.table import Table
@@ -14,54 +15,95 @@ KEY_FIGURES: tuple[tuple[str, str, str | None], ...] = (
     ("Transfer time, 90th percentile", "transfer.p90_s", None),
     ("Transfer time, 99th percentile", "transfer.p99_s", "oracle.p99_s"),
     ("Transfer time, mean", "transfer.mean_s", None),
+    ("Transfers that failed", "transfer.failed", None),
+    ("TCP segments sent again", "transfer.retransmits", None),
+    ("Packets dropped on all links in the window", "link.drops", None),
     ("Pool utilization", "pool.utilization", None),
     ("Pool exhausted, share of the window", "pool.exhausted_fraction", None),
-    ("Wait for a connection, mean", "pool.queue_wait_mean_s", "oracle.queue_wait_mean_s"),
-    ("Wait for a connection, 99th percentile", "pool.queue_wait_p99_s", None),
+    ("Wait of completed transfers, mean", "pool.queue_wait_mean_s", "oracle.queue_wait_mean_s"),
+    ("Wait of completed transfers, 99th percentile", "pool.queue_wait_p99_s", None),
+    ("Wait for a connection, got or not, median", "pool.wait_p50_s", None),
+    ("Wait for a connection, got or not, 99th percentile", "pool.wait_p99_s", None),
+    ("Refused a connection", "pool.refused", None),
     ("Time to first token, median", "ttft.p50_s", None),
     ("Time to first token, 90th percentile", "ttft.p90_s", None),
     ("Time to first token, 99th percentile", "ttft.p99_s", None),
     ("Time per output token, median", "tpot.p50_s", None),
     ("Time per output token, 90th percentile", "tpot.p90_s", None),
+    ("Gap between tokens at the client, median", "gap.p50_s", None),
+    ("Gap between tokens at the client, 90th percentile", "gap.p90_s", None),
+    ("Gap between tokens at the client, 99th percentile", "gap.p99_s", None),
+    ("Gap between tokens at the client, longest", "gap.max_s", None),
     ("Requests offered", "requests.offered", None),
     ("Requests completed", "requests.completed", None),
     ("Requests failed", "requests.failed", None),
+    ("Requests failed after their first token", "ttft.failed_requests", None),
     ("Goodput (requests per second)", "goodput_rps", None),
     ("Benefit-cost ratio (goodput over price of the nodes)", "bcr", None),
 )
 """Label, metric, and the oracle's metric beside it."""
+DROPS = "link.drops"
+"""Stands for the sum over all links."""
 
 
 def figures_table(run: RunSummary) -> Table:
-    """Emulated, oracle and published side by side."""
+    """Emulated and, where there are any, oracle and published side by side."""
     published = published_for(run.plan.scenario)
-    head: tuple[str, ...] = ("figure", "emulated", "oracle")
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str, str, str, str]] = []
     for label, metric, ideal in KEY_FIGURES:
-        if run.metrics is not None and run.metric(metric) is None:
+        value = dropped(run) if metric == DROPS else run.metric(metric)
+        if run.metrics is not None and value is None:
             continue  # does not apply to this run
-        row: tuple[str, ...] = (
-            label,
-            wording.quantity(metric, run.metric(metric)),
-            wording.quantity(metric, run.metric(ideal)) if ideal else "",
+        known = published.value(metric) if published else None
+        rows.append(
+            (
+                label,
+                wording.quantity(metric, value),
+                _told(ideal, run.metric(ideal) if ideal else None),
+                _told(metric, known),
+            )
         )
-        if published:
-            value = published.value(metric)
-            row = (*row, "" if value is None else wording.quantity(metric, value))
-        rows.append(row)
-    notes = ["The oracle is an ideal equal-sharing link with the same arrivals, sizes and pool."]
+    kept = [0, 1, *(column for column in (2, 3) if any(row[column] for row in rows))]
+    head = ("figure", "emulated", "oracle", "published")
+    notes = [_taken_over(run)]
+    if 2 in kept:
+        notes.append(
+            "The oracle is an ideal equal-sharing link with the same arrivals, sizes and pool."
+        )
     if published:
-        head = (*head, "published")
         notes.append(
             f"{published.title}: {published.conditions}. A reference to compare with, not a "
             "threshold: line delay, pool size, run length and seeds are unpublished."
         )
     return Table(
-        caption="Emulated beside ideal sharing and, where there is one, the published figure",
-        head=head,
-        rows=tuple(rows),
-        notes=tuple(notes),
+        caption="Emulated, beside ideal sharing and published figures where there are any",
+        head=tuple(head[column] for column in kept),
+        rows=tuple(tuple(row[column] for column in kept) for row in rows),
+        notes=tuple(note for note in notes if note),
     )
+
+
+def _told(metric: str | None, value: float | None) -> str:
+    return "" if metric is None or value is None else wording.quantity(metric, value)
+
+
+def _taken_over(run: RunSummary) -> str:
+    """Which requests and transfers the figures are taken over."""
+    done = run.metric("ttft.requests")
+    if done is None:
+        return ""
+    text = (
+        f"Times to and per token are those of the {wording.count(done)} completed requests of the "
+        "window, transfer times those of completed transfers from P to MD; gaps are those of all "
+        "requests."
+    )
+    cut = run.metric("ttft.failed_requests")
+    if cut:
+        text += (
+            f" {wording.count(cut)} more had their first token, after "
+            f"{wording.seconds(run.metric('ttft.failed_p50_s'))} in the median, and failed later."
+        )
+    return text
 
 
 def load_table(run: RunSummary) -> Table:

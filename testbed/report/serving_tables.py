@@ -15,11 +15,12 @@ _STAGES: tuple[tuple[str, Callable[[Stages], float | None]], ...] = (
     ("Wait for a connection", lambda stages: stages.connection_wait_s),
     ("Transfer to MD", lambda stages: stages.transfer_s),
     ("RLD decodes until MD has the KV", lambda stages: stages.eager_s),
-    ("Handoff", lambda stages: stages.handoff_s),
+    ("KV on MD's device to its first token", lambda stages: stages.handoff_s),
 )
 _KINDS = {
     "kv": "KV to MD, beyond what it holds",
     "kv-relay": "KV of full contexts, P to RLD",
+    "kv-increment": "KV of RLD's own tokens, RLD to MD",
     "token-ids": "Ids of RLD's tokens, RLD to MD",
 }
 
@@ -61,7 +62,6 @@ def routes_table(serving: Serving) -> Table:
 
 def hits_table(serving: Serving) -> Table:
     """Hits of each instance, and the parity of both sides."""
-    parity = serving.parity
     rows = [
         (name, one.role, wording.count(one.requests), wording.count(one.matched_blocks),
          wording.count(one.asked_blocks), wording.share(one.hit))
@@ -72,11 +72,23 @@ def hits_table(serving: Serving) -> Table:
         head=("instance", "role", "requests", "found", "asked", "hit"),
         rows=tuple(rows),
         worded=(1,),
-        notes=(
-            f"P finds {wording.share(parity.p_hit)}, MD {wording.share(parity.md_hit)}: "
-            f"a parity gap of {wording.share(parity.gap)}. P's and MD's match differ for "
-            f"{wording.share(parity.unequal_fraction)} of the requests.",
-        ),
+        notes=(_parity(serving),),
+    )
+
+
+def _parity(serving: Serving) -> str:
+    parity = serving.parity
+    relay = "" if parity.rld_hit is None else f", RLD {wording.share(parity.rld_hit)}"
+    if parity.md_hit is None:
+        relay = relay or ", RLD has no cache"
+        return (
+            f"P finds {wording.share(parity.p_hit)}{relay}. No prompt was matched at an MD, so "
+            "there is no parity to speak of."
+        )
+    return (
+        f"P finds {wording.share(parity.p_hit)}, MD {wording.share(parity.md_hit)}{relay}: "
+        f"a parity gap of {wording.share(parity.gap)} between P and MD. Their matches differ for "
+        f"{wording.share(parity.unequal_fraction)} of the requests."
     )
 
 
@@ -122,23 +134,51 @@ def stages_table(serving: Serving) -> Table:
 
 
 def handoff_table(run: RunSummary, serving: Serving) -> Table:
-    """Relay decode and how its answers passed on."""
-    modes = ", ".join(f"{count} {mode}" for mode, count in serving.handoffs_by_mode.items())
+    """Relay decode and how its answers passed on: every answer that RLD shares is in one row."""
+    limit = wording.seconds(run.metric("stall.threshold_s"))
     return Table(
         caption="Relay decode and handoff",
         head=("quantity", "value"),
         rows=(
-            ("Handoffs", modes or "none"),
+            *_shared(run, serving),
             ("Most requests at one RLD", wording.count(serving.rld_peak)),
             ("Share of tokens from RLD", wording.share(run.metric("rld.token_share"))),
             ("Eager tokens, mean", wording.count(run.metric("handoff.eager_tokens_mean"))),
             ("Catch-up tokens, mean", wording.count(run.metric("handoff.catchup_tokens_mean"))),
             *_told(serving),
-            ("Handoff time, median", wording.seconds(run.metric("handoff.p50_s"))),
-            ("Stalls at the client", wording.count(run.metric("stall.count"))),
+            ("KV on MD's device to MD's first token, median",
+             wording.seconds(run.metric("handoff.p50_s"))),
+            ("Gap at the client from RLD's last to MD's first token, median",
+             wording.seconds(run.metric("handoff.gap_p50_s"))),
+            ("The same gap, longest", wording.seconds(run.metric("handoff.gap_max_s"))),
+            (f"Stalls at the client (gaps above {limit})",
+             wording.count(run.metric("stall.count"))),
             ("Longest stall", wording.seconds(run.metric("stall.max_s"))),
         ),
-    )
+        notes=(
+            "A stall is a gap between two tokens at the client above 200 ms and above five times "
+            "the median time per output token.",
+        ),
+    )  # fmt: skip
+
+
+def _shared(run: RunSummary, serving: Serving) -> list[tuple[str, str]]:
+    """Requests on a route over RLD and MD, by who ended their answers."""
+    routed = serving.pipelines.get("P-RLD-MD", 0)
+    modes = ", ".join(f"{count} {mode}" for mode, count in serving.handoffs_by_mode.items())
+    handed = run.metric("handoff.count") or 0
+    alone, empty = run.metric("handoff.ended_at_rld") or 0, run.metric("handoff.empty") or 0
+    rows = [
+        ("Requests on a route over RLD and MD", wording.count(routed)),
+        ("Handed over from RLD to MD", modes or wording.count(handed)),
+        ("Ended by RLD itself", wording.count(alone)),
+    ]
+    if empty:
+        rows.append(("Answered by MD before RLD had a token", wording.count(empty)))
+    rest = routed - handed - alone - empty
+    if rest > 0:
+        rows.append(("Not answered, or answered by another attempt", wording.count(rest)))
+    return rows
 
 
 def _told(serving: Serving) -> tuple[tuple[str, str], ...]:
@@ -201,10 +241,14 @@ def service_table(run: RunSummary) -> Table:
 
 
 def bytes_table(run: RunSummary) -> Table:
-    """Payload bytes acknowledged for the window's requests."""
+    """Payload bytes acknowledged for the window's requests; of failed ones nobody knows."""
     sizes = {} if run.metrics is None else run.metrics.below("transfer.bytes_by_kind")
     return Table(
         caption="Payload by kind",
         head=("kind", "bytes"),
         rows=tuple((_KINDS.get(kind, kind), wording.size(n)) for kind, n in sizes.items()),
+        notes=(
+            "Of completed transfers. How much of a failed one had been sent no event says; there "
+            f"were {wording.count(run.metric('transfer.failed'))}.",
+        ),
     )

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from testbed.checks import require_run_folder
 from testbed.errors import TestbedError, UsageError
+from testbed.lab.guest.kernel.cache import cache_root
 from testbed.run.calibrate import is_calibration
 from testbed.run.execute import Finished, analyse
 from testbed.run.mark import read_mark, spoil_again
+from testbed.run.underway import refuse_underway
 from testbed.scenario import load_scenario
 
 
@@ -16,10 +18,12 @@ def analyse_again(folder: Path) -> Finished:
     """Metrics, verdict and report of a recorded run, from its events.
 
     Raises:
-        UsageError: ``folder`` is no run folder, or that of a calibration.
+        UsageError: ``folder`` is no run folder, that of a calibration, or of a run that is
+            still under way; nothing is written there.
         TestbedError: the record cannot be analysed; its verdict is invalid then.
     """
     require_run_folder(folder)
+    refuse_underway(folder, cache_root())
     if is_calibration(folder):
         raise UsageError(
             "analyse the run", str(folder),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from testbed.errors import AgentError, LabError, UsageError
+from testbed.errors import AgentError, ExitStatus, HostError, LabError, UsageError
 from testbed.hardware.measured import Fit, Measured, Residual, fit
 from testbed.hardware.render import yaml_lines
 from testbed.hardware.shipped import Shipped
@@ -19,6 +19,7 @@ from testbed.scenario.nearest import listing
 from testbed.scenario.profiles import model_facts
 
 _SCHEMA = "# yaml-language-server: $schema=../docs/schema/hardware.schema.json"
+_ATTEMPT = "calibrate the model"
 _MOST = {"cpu": 512, "cuda": 4096}
 """Tokens of the longest pass that is measured: a CPU takes seconds for it."""
 
@@ -46,16 +47,16 @@ def calibrate_model(model: str, device: str, out: Path, runs: int = 5) -> ModelC
         "--tokens", str(_MOST[device]),
     )  # fmt: skip
     if done.status != 0:
-        raise AgentError(
-            "calibrate the model", f"{model} on {device}", done.err.strip()[-2000:], "see above"
-        )
+        kind = HostError if done.status == ExitStatus.UNABLE else AgentError
+        cause, remedy = _told(done.err)
+        raise kind(_ATTEMPT, f"{model} on {device}", cause, remedy)
     name = f"{model}-{device}"
     try:
         measured = Measured.model_validate_json(done.out)
         found = fit(measured, name, "")
     except (ValidationError, ValueError) as error:
         raise LabError(
-            "calibrate the model", f"{model} on {device}", str(error),
+            _ATTEMPT, f"{model} on {device}", str(error),
             "the machine was too busy for stable times: run it again",
         ) from error  # fmt: skip
     text = "\n".join(_lines(measured, found, name)) + "\n"
@@ -64,21 +65,31 @@ def calibrate_model(model: str, device: str, out: Path, runs: int = 5) -> ModelC
     return ModelCalibrated(out, name, found.residuals)
 
 
+def _told(words: str) -> tuple[str, str]:
+    """Cause and remedy from what the measurement said last; of a traceback its end."""
+    text = words.strip()[-2000:]
+    start = f"cannot {_ATTEMPT}: "
+    if start not in text:
+        return text or "it said nothing", "see above"
+    cause, _, remedy = text[text.rindex(start) + len(start) :].partition("\n  remedy: ")
+    return cause, remedy
+
+
 def _check(model: str, device: str, out: Path, runs: int) -> None:
     models = model_facts().models
     if model not in models:
-        raise UsageError("calibrate the model", model[:60], listing(model, models))
+        raise UsageError(_ATTEMPT, model[:60], listing(model, models))
     if device not in _MOST:
-        raise UsageError("calibrate the model", f"--device {device[:20]}", "cpu or cuda")
+        raise UsageError(_ATTEMPT, f"--device {device[:20]}", "cpu or cuda")
     if out.exists():
-        raise UsageError("calibrate the model", str(out), "it exists", "name a new file")
+        raise UsageError(_ATTEMPT, str(out), "it exists", "name a new file")
     if out.suffix != ".yaml" or not out.parent.is_dir():
         raise UsageError(
-            "calibrate the model", str(out), "not a .yaml file in a folder that exists",
+            _ATTEMPT, str(out), "not a .yaml file in a folder that exists",
             "profiles are YAML files; name one",
         )  # fmt: skip
     if not 1 <= runs <= 1000:
-        raise UsageError("calibrate the model", f"--runs {runs}", "1 to 1000 runs a point")
+        raise UsageError(_ATTEMPT, f"--runs {runs}", "1 to 1000 runs a point")
 
 
 def _lines(measured: Measured, found: Fit, name: str) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ CHECK_NAMES: tuple[str, ...] = (
     "route-kept",
     "authority-single",
     "cache-conserved",
+    "memory-kept",
+    "ids-told",
     "transfers-verified",
     "bytes-conserved",
     "pool-bounded",

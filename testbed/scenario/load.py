@@ -19,7 +19,7 @@ from testbed.scenario.document import Document
 from testbed.scenario.extend import read_scenario
 from testbed.scenario.faults import describe, in_order
 from testbed.scenario.file import ScenarioFile
-from testbed.scenario.mend import unknown_names, without
+from testbed.scenario.mend import unknown_names, without, without_nulls
 from testbed.scenario.override import override
 from testbed.scenario.resolve import Resolver
 from testbed.scenario.value import Scenario
@@ -45,6 +45,9 @@ def load_document(document: Document, path: Path) -> Scenario:
     try:
         file = ScenarioFile.model_validate(document.data)
     except ValidationError as error:
+        rest = without_nulls(document, error)
+        if rest is not None:
+            return load_document(rest, path)
         faults = [*describe(document, ScenarioFile, error), *unknown_names(document, path.parent)]
         rest = without(document, error)
         try:

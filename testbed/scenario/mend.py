@@ -30,6 +30,22 @@ def without(document: Document, error: ValidationError) -> Document:
     return Document(document.name, rest, document.places, document.sources)
 
 
+def without_nulls(document: Document, error: ValidationError) -> Document | None:
+    """A copy without the nulls that ``error`` complains about: each key then has its default.
+
+    None where there is no such null. A key that does not exist is not left out by one.
+    """
+    data: Plain = document.data
+    for detail in error.errors(include_url=False):
+        path = written(document.data, detail)
+        stays = detail["type"] in ("missing", "extra_forbidden")
+        if path and not stays and _is_null(document.data, path):
+            data = _drop(data, path)
+    if data == document.data or not isinstance(data, dict):
+        return None
+    return Document(document.name, data, document.places, document.sources)
+
+
 def unknown_names(document: Document, beside: Path) -> Iterator[str]:
     """Faults of names that are looked up elsewhere, read from the raw data."""
     for path, known in _references(document.data, beside):
@@ -60,6 +76,13 @@ def _at(data: Plain, path: KeyPath) -> Plain:
             return None
         current = current.get(part)
     return current
+
+
+def _is_null(data: Plain, path: KeyPath) -> bool:
+    """Whether the mapping at the end of ``path`` has an explicit null there."""
+    *above, last = path
+    holder = _at(data, tuple(above))
+    return isinstance(holder, dict) and isinstance(last, str) and holder.get(last, "") is None
 
 
 def _drop(data: Plain, path: KeyPath) -> Plain:

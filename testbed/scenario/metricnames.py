@@ -11,15 +11,22 @@ import re
 METRICS: tuple[str, ...] = (
     "requests.offered", "requests.completed", "requests.failed",
     "transfer.p50_s", "transfer.p90_s", "transfer.p99_s", "transfer.mean_s", "transfer.bytes",
+    "transfer.failed", "transfer.retransmits",
     "pool.size", "pool.utilization", "pool.queue_wait_mean_s", "pool.queue_wait_p99_s",
-    "pool.exhausted_fraction", "pool.occupancy_mean", "pool.occupancy_little",
-    "ttft.p50_s", "ttft.p90_s", "ttft.p99_s", "tpot.p50_s", "tpot.p90_s",
+    "pool.waits", "pool.wait_mean_s", "pool.wait_p50_s", "pool.wait_p90_s", "pool.wait_p99_s",
+    "pool.wait_max_s", "pool.refused", "pool.exhausted_fraction",
+    "pool.occupancy_mean", "pool.occupancy_little",
+    "ttft.p50_s", "ttft.p90_s", "ttft.p99_s", "ttft.requests", "ttft.failed_requests",
+    "ttft.failed_p50_s", "ttft.failed_p90_s", "tpot.p50_s", "tpot.p90_s",
+    "gap.count", "gap.p50_s", "gap.p90_s", "gap.p99_s", "gap.max_s", "stall.threshold_s",
     "stall.p50_s", "stall.p99_s", "stall.max_s", "stall.count",
-    "handoff.count", "handoff.p50_s", "handoff.p99_s", "handoff.eager_tokens_mean",
+    "handoff.count", "handoff.p50_s", "handoff.p99_s", "handoff.gap_p50_s",
+    "handoff.gap_p99_s", "handoff.gap_max_s", "handoff.empty", "handoff.ended_at_rld",
+    "handoff.eager_tokens_mean",
     "handoff.catchup_tokens_mean",
     "cache.p_hit", "cache.md_hit", "rld.token_share", "rld.output_tokens_mean",
     "serving.unrouted", "serving.rld_peak",
-    "serving.parity.p_hit", "serving.parity.md_hit", "serving.parity.gap",
+    "serving.parity.p_hit", "serving.parity.md_hit", "serving.parity.rld_hit", "serving.parity.gap",
     "serving.parity.unequal_fraction",
     *(f"serving.forecast_{side}.{name}" for side in ("p", "md")
       for name in ("requests", "predicted_hit", "found_hit", "exact_fraction")),
@@ -31,7 +38,9 @@ METRICS: tuple[str, ...] = (
 PIPELINES = ("P-MD", "P-RLD-MD", "P-RLD")
 _PIPELINE = f"({'|'.join(PIPELINES)})"
 _WORD = "[a-z0-9-]{1,40}"
-LINK_METRIC = re.compile(r"link\.[a-z0-9-]{1,20}\.(utilization|drops|backlog_max_bytes)")
+LINK_METRIC = re.compile(
+    r"link\.[a-z0-9-]{1,20}\.(utilization|run_utilization|drops|backlog_max_bytes)"
+)
 INSTANCE_METRIC = re.compile(
     r"serving\.instances\.[a-z0-9-]{1,20}\.(requests|asked_blocks|matched_blocks|hit)"
 )
@@ -45,6 +54,7 @@ _PATTERNS = (
         r"transfer_s|eager_s|handoff_s)"
     ),
     re.compile(rf"serving\.handoffs_by_mode\.{_WORD}"),
+    re.compile(rf"pool\.refused_by_reason\.{_WORD}"),
     re.compile(r"transfer\.bytes_by_kind\.[a-z_-]{1,40}"),
 )
 """Parts whose names follow from the run: links, instances, pipelines."""

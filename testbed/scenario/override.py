@@ -10,6 +10,10 @@ _FLAT: tuple[KeyPath, ...] = (("expect", "metrics"),)
 """Mappings whose keys hold dots of their own."""
 
 
+_SIGNS = ">|%@`"
+"""What no plain value of YAML may begin with."""
+
+
 def override(document: Document, settings: tuple[str, ...]) -> Document:
     """``document`` with each ``key.path=value`` set; later ones win.
 
@@ -34,8 +38,12 @@ def override(document: Document, settings: tuple[str, ...]) -> Document:
             value, inner = parse_value(text, where)
         except ScenarioError as error:
             faults.extend(
-                f"{where}: {fault.removeprefix(where).partition(': ')[2]}" for fault in error.faults
+                f"{where}: {fault.removeprefix(where).partition(': ')[2]}{_hint(key, text)}"
+                for fault in error.faults
             )
+            continue
+        if value == "" and _hint(key, text):  # a block of text that has no lines
+            faults.append(f"{where}: has no value{_hint(key, text)}")
             continue
         if () not in inner:
             faults.append(f"{where}: has no value; write null to leave it out")
@@ -57,6 +65,14 @@ def override(document: Document, settings: tuple[str, ...]) -> Document:
     if not isinstance(data, dict):
         return document
     return Document(document.name, data, places, document.sources)
+
+
+def _hint(key: str, text: str) -> str:
+    """Where a value begins with a sign of YAML: how to write it so that it is text."""
+    if text.strip()[:1] not in tuple(_SIGNS):
+        return ""
+    quoted = f"'{brief(key.strip())}=\"{brief(text.strip())}\"'"
+    return f"; a value that begins with {text.strip()[0]} needs quotes of its own: --set {quoted}"
 
 
 def _path(key: str) -> tuple[str, ...]:

@@ -10,6 +10,8 @@
 
 Caches hold a document of 8 blocks at the start and have room for 20, so r2 evicts 2
 blocks at both, and r4 another 6 at P. MD reserves what it lacks, P does not.
+
+Every RLD and MD has room for four sequences in its device memory.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from testbed.contract.event import Kind, Value
 from testbed.contract.plan import Plan
 from testbed.contract.role import Role
 from testbed.contract.router import Direct, RouterConfig
-from testbed.contract.serving import Caches, Serving
+from testbed.contract.serving import Caches, DeviceLimits, Serving
 from tests.fakes.pool_plan import make_plan
 from tests.fakes.run_folder import FakeRun
 
@@ -35,6 +37,9 @@ MS = 1_000_000
 BLOCKS = 8
 BLOCK_TOKENS = 128
 BLOCK_BYTES = BLOCK_TOKENS * 5031
+KV_BYTES = 4_560_000 + BLOCKS * BLOCK_BYTES
+"""A prompt on a device, with the fixed bytes of the shape."""
+TOKEN_BYTES = 5031
 BUDGET = 20 * BLOCK_BYTES + 7
 AGENTS = (
     ("c1", Role.CLIENT), ("rt1", Role.ROUTER), ("p1", Role.PREFILL), ("p2", Role.PREFILL),
@@ -58,6 +63,7 @@ def plane_plan(clock: str = "virtual", budget: int = BUDGET) -> Plan:
     """The plan that the run followed."""
     fake = make_plan(FakeRun(warm_up_s=0, measure_s=1, drain_s=9, pool=4), plane_requests())
     serving = Serving(
+        memory=DeviceLimits(relay_bytes=4 * KV_BYTES, decode_bytes=4 * KV_BYTES),
         caches=Caches(prefill_bytes=budget, decode_bytes=budget),
         router=RouterConfig(pipeline=Direct()),
         chunk_tokens=1024, prefill_batch=1, match_timeout_ns=MS, rtt_ns=MS,
@@ -125,6 +131,16 @@ def transfer(
     ]  # fmt: skip
 
 
+def _decoded(ms: int, node: str, req: int, held: int = 1) -> list[Event]:
+    """Admitted beside ``held - 1`` others, and decoded from the next millisecond on."""
+    admitted = event(
+        ms, node, Kind.SEQUENCE_ADMITTED, held * KV_BYTES, req=req, held=held, waiting=0,
+        again=False,
+    )  # fmt: skip
+    start = event(ms + 1, node, Kind.DECODE_START, req=req, batch=held)
+    return [admitted, start] if node.startswith("md") else [admitted]
+
+
 def _answer(ms: int, req: int, *sources: str) -> list[Event]:
     tokens = [
         event(ms + at, "c1", Kind.TOKEN, req=req, pos=at, token=at, source=source)
@@ -144,6 +160,7 @@ def plane_events() -> list[Event]:
         _reserved(r0 + 1, 0, 2, 8, 0),
         _published(r0 + 40, "md1", 0, 2, 10, 0),
         *transfer(r0 + 11, 0, "md1", 2, r0 + 40),
+        *_decoded(r0 + 41, "md1", 0),
         *_answer(r0 + 50, 0, "md1", "md1"),
         *_route(r1, 1, "P-RLD-MD", "md1", "r1"),
         *_prefill(r1, 1, 2, 10, 16, 0),
@@ -153,7 +170,9 @@ def plane_events() -> list[Event]:
         event(r1 + 40, "md1", Kind.HANDOFF_START, req=1, mode="catch-up", heard=1),
         _published(r1 + 40, "md1", 1, 6, 16, 0),
         *transfer(r1 + 11, 1, "md1", 6, r1 + 40),
-        event(r1 + 51, "r1", Kind.RELAY_END, req=1, tokens=2, ids=2, cause="takeover"),
+        *_decoded(r1 + 13, "r1", 1),
+        *_decoded(r1 + 40, "md1", 1, held=2),
+        event(r1 + 51, "r1", Kind.RELAY_END, 26, req=1, tokens=2, ids=2, cause="takeover"),
         event(r1 + 52, "md1", Kind.HANDOFF_END, req=1, position=2, computed=2),
         *_answer(r1 + 50, 1, "r1", "r1", "md1", "md1"),
         *_route(r2, 2, "P-RLD-MD", "md1", "r1"),
@@ -164,17 +183,20 @@ def plane_events() -> list[Event]:
         event(r2 + 40, "md1", Kind.HANDOFF_START, req=2, mode="catch-up", heard=3),
         _published(r2 + 40, "md1", 2, 6, 20, 2),
         *transfer(r2 + 11, 2, "md1", 6, r2 + 40),
-        event(r2 + 23, "r1", Kind.RELAY_END, req=2, tokens=3, ids=3, cause="last"),
+        *_decoded(r2 + 13, "r1", 2),
+        event(r2 + 23, "r1", Kind.RELAY_END, 39, req=2, tokens=3, ids=3, cause="last"),
         *_answer(r2 + 20, 2, "r1", "r1", "r1"),
         *_route(r3, 3, "P-MD", "md1", ""),
         *_prefill(r3, 3, 8, 20, 20, 2),
         _matched(r3 + 1, "md1", 3, 8, 20),
         _published(r3 + 1, "md1", 3, 0, 20, 2),
+        *_decoded(r3 + 1, "md1", 3),
         *_answer(r3 + 20, 3, "md1"),
         *_route(r4, 4, "P-RLD", "", "r1"),
         *_prefill(r4, 4, 2, 20, 20, 8),
         *transfer(r4 + 11, 4, "r1", BLOCKS, r4 + 12),
-        event(r4 + 22, "r1", Kind.RELAY_END, req=4, tokens=2, ids=2, cause="last"),
+        *_decoded(r4 + 13, "r1", 4),
+        event(r4 + 22, "r1", Kind.RELAY_END, req=4, tokens=2, ids=0, cause="last"),
         *_answer(r4 + 20, 4, "r1", "r1"),
         *[
             event(

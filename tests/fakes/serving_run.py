@@ -19,7 +19,7 @@ from testbed.contract.plan import Plan
 from testbed.contract.role import Role
 from testbed.contract.router import HitThreshold, RouterConfig
 from testbed.contract.serving import Caches, Serving
-from tests.fakes.hand_run import ARRIVALS_MS, MS, Told, plan_of, told, write_story
+from tests.fakes.hand_run import ARRIVALS_MS, MS, Told, link, plan_of, told, write_story
 
 BLOCK_BYTES = 128 * 5_031
 FIXED_BYTES = 4_560_000
@@ -120,7 +120,9 @@ def serving_plan(requests: tuple[Request, ...], decode_site: str = "b") -> Plan:
     )
     agents = [agent.model_copy(update={"serving": serving}) for agent in plan.agents]
     relay = agents[-1].model_copy(update={"node": "r1", "role": Role.RELAY})
-    return plan.model_copy(update={"agents": (*agents, relay)})
+    links = (*plan.network.links, link("acc-r1", "fabric", "r1", "tor-a", 2_000))
+    network = plan.network.model_copy(update={"links": links})
+    return plan.model_copy(update={"agents": (*agents, relay), "network": network})
 
 
 def write_serving_run(folder: Path, events: list[Told], decode_site: str = "b") -> Path:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from testbed.contract.agent import ModelConfig
-from testbed.errors import AgentError
+from testbed.errors import HostError
 from testbed.run.calibrate_model import calibrate_model
 from testbed.scenario import load_scenario
 from testbed_agents.model.engine import Engine
@@ -54,6 +54,6 @@ def test_tokens_on_a_gpu_are_those_of_a_cpu() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_missing_gpu_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="sees no CUDA device"):
+    with pytest.raises(HostError, match="sees no CUDA device"):
         calibrate_model("nano", "cuda", tmp_path / "gpu.yaml")
     assert not (tmp_path / "gpu.yaml").exists()

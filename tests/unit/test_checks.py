@@ -129,9 +129,27 @@ def test_a_reported_failure_is_an_answer_but_all_failures_are_not(tmp_path: Path
     assert verdict.verdict is Status.PASS
     finding = next(f for f in verdict.findings if f.check == "answered-once")
     assert "2 reported failed (2 x transfer-timeout)" in finding.evidence
-    everything = frozenset(range(1000))
-    none = write_run_folder(tmp_path / "none", replace(SMALL, fail=everything))
-    assert "answered-once" in broken(none)
+    assert "2 of 80 requests failed: transfer-timeout 2" in verdict.in_words()
+
+
+def test_a_run_of_failures_only_fails_and_names_its_cause(tmp_path: Path) -> None:
+    run = write_run_folder(tmp_path / "run", replace(SMALL, fail=frozenset(range(1000))))
+    verdict = judge(run)
+    assert broken(run) == {"answered-once"}
+    assert verdict.exit_status is ExitStatus.FAIL
+    assert verdict.in_words() == (
+        f"1 of {len(CHECKS) - 1} checks failed: answered-once; "
+        "80 of 80 requests failed: transfer-timeout 80."
+    )
+    assert read_verdict(run / "verdict.json") == verdict
+
+
+def test_a_run_in_which_nobody_asked_cannot_be_judged(run: Path) -> None:
+    kept = {"agent.ready", "barrier", "agent.stop"}
+    edit(run, "c1", lambda lines: lines.__setitem__(
+        slice(None), [line for line in lines if line["kind"] in kept]
+    ))  # fmt: skip
+    assert statuses(run)["tokens-equal-reference"] is Status.INVALID
 
 
 def test_an_acknowledgement_before_verification_is_noticed(run: Path) -> None:
@@ -161,10 +179,11 @@ def test_lost_bytes_are_noticed(run: Path) -> None:
     assert broken(run) == {"bytes-conserved"}
 
 
-def test_fewer_bytes_than_planned_are_noticed(run: Path) -> None:
+@pytest.mark.parametrize("change", [1, -1, -1_000_000])
+def test_other_bytes_than_planned_are_noticed(run: Path, change: int) -> None:
     path = run / "workload.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[0]["wire_bytes"] += 1
+    lines[0]["wire_bytes"] += change
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert broken(run) == {"bytes-conserved"}
 

@@ -9,13 +9,17 @@ import pytest
 from testbed.checks.authority_single import AuthoritySingle
 from testbed.checks.check import Check
 from testbed.checks.finding import Status
+from testbed.checks.ids_told import IdsTold
+from testbed.checks.memory_kept import MemoryKept
 from testbed.checks.pool_kept import PoolBounded
 from testbed.checks.route_kept import RouteKept
 from testbed.checks.transfers_verified import TransfersVerified
 from testbed.contract.event import Kind
 from tests.fakes.plane_run import Event, event, plane_case, plane_events
 
-ALL: tuple[Check, ...] = (RouteKept(), AuthoritySingle(), TransfersVerified(), PoolBounded())
+ALL: tuple[Check, ...] = (
+    RouteKept(), AuthoritySingle(), TransfersVerified(), PoolBounded(), MemoryKept(), IdsTold(),
+)  # fmt: skip
 
 
 def after_a_loss() -> list[Event]:

@@ -10,7 +10,7 @@ from testbed.checks import Check, Finding, Status, examine
 from testbed.checks.authority_single import AuthoritySingle
 from testbed.checks.cache_conserved import CacheConserved
 from testbed.checks.route_kept import RouteKept
-from testbed.contract.event import Kind
+from testbed.contract.event import Kind, Value
 from testbed.contract.plan import Plan
 from testbed.contract.serving import FirstToken
 from tests.fakes.plane_run import (
@@ -73,6 +73,37 @@ def test_p_has_no_token_before_its_prefill_has_ended(tmp_path: Path) -> None:
             one["t"] = 51_000_000
     finding = look(tmp_path, events, changed(first_token=FirstToken.PREFILL), RouteKept())
     assert "request 0 was answered by p1 before its KV was verified" in finding.violations
+
+
+def put(events: list[Event], kind: Kind, req: int, **fields: Value) -> None:
+    """Change fields of the first event of a kind for a request."""
+    next(one for one in events if (one["kind"], one.get("req")) == (kind.value, req)).update(fields)
+
+
+def test_an_rld_that_never_began_holds_no_position_of_p(tmp_path: Path) -> None:
+    events = from_p(plane_events())
+    for one in events:
+        if one["kind"] == Kind.TOKEN.value and (one["req"], one["pos"]) == (1, 1):
+            one["source"] = "md1"
+    put(events, Kind.HANDOFF_END, 1, position=1)
+    put(events, Kind.RELAY_END, 1, tokens=0, ids=0, cause="cancelled")
+    prefilled = changed(first_token=FirstToken.PREFILL)
+    assert look(tmp_path, events, prefilled, AuthoritySingle()).violations == ()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [(0, "has 1 tokens of RLD, which emitted 0"), (1, "has 1 tokens of RLD, which emitted 0"),
+     (3, "both held positions from 2 on")],
+)  # fmt: skip
+def test_behind_ps_token_rld_and_md_share_no_position(
+    tmp_path: Path, tokens: int, words: str
+) -> None:
+    events = from_p(plane_events())
+    put(events, Kind.RELAY_END, 1, tokens=tokens)
+    finding = look(tmp_path, events, changed(first_token=FirstToken.PREFILL), AuthoritySingle())
+    assert len(finding.violations) == 1
+    assert words in finding.violations[0]
 
 
 def with_cache(blocks: int, published: int) -> tuple[list[Event], Plan]:

@@ -10,6 +10,7 @@ from scipy import stats
 from testbed.contract.link import Distribution, Jitter
 from testbed.errors import FidelityError
 from testbed.fidelity.calibrate import require
+from testbed.fidelity.delay import found_words
 from testbed.fidelity.frame import plain, read_mark, superframe, write_mark
 from testbed.fidelity.kolmogorov import distance, limit
 from testbed.fidelity.probe import Arrival, Burst
@@ -107,3 +108,9 @@ def test_one_row_that_is_not_ok_fails_the_whole() -> None:
     require((good,))
     with pytest.raises(FidelityError, match="wan1 forward: delay"):
         require((good, good.model_copy(update={"quantity": "delay", "ok": False})))
+
+
+def test_where_every_probe_is_lost_no_deviation_is_told() -> None:
+    assert found_words(0, 0, 5, 0) == "every probe was lost, 5 of 5"
+    assert found_words(-3, 2, 5, 0) == "off by at most -3 ns in 2 frames"
+    assert found_words(0, 0, 5, 5) == "every probe was lost, 5 of 5, 5 frames too many or too few"

@@ -92,6 +92,7 @@ def test_the_file_has_exactly_the_names_of_the_contract(run: Path) -> None:
         "pool",
         "ttft",
         "tpot",
+        "gap",
         "stall",
         "handoff",
         "cache",

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from testbed.contract.event import Kind, Value
 from testbed.errors import AnalysisError
 from testbed.metrics import compute
-from testbed.metrics.serving_record import OutputRate, Preempted
+from testbed.metrics.serving_record import OutputRate, Parity, Preempted
 from testbed.report import write_report
 from testbed.report.otps_chart import otps_chart
-from testbed.report.serving_tables import memory_table, serving_tables
+from testbed.report.serving_tables import (
+    bytes_table,
+    hits_table,
+    memory_table,
+    serving_tables,
+)
 from testbed.report.summary import RunSummary, summarize
+from tests.fakes.hand_run import Told
 from tests.fakes.serving_run import serving_story, write_serving_run
 
 
@@ -50,6 +57,44 @@ def test_hits_and_bytes_are_shown_by_instance_and_by_kind(run: Path) -> None:
     summary = summarize(run)
     assert rows_of(summary, "What each prefix cache found, in blocks")["md1"][-1] == "68.8 %"
     assert rows_of(summary, "Payload by kind")["KV of full contexts, P to RLD"] == ("999 B",)
+
+
+def test_every_answer_that_rld_shares_is_in_one_row(run: Path) -> None:
+    rows = rows_of(summarize(run), "Relay decode and handoff")
+    assert rows["Requests on a route over RLD and MD"] == ("1",)
+    assert rows["Handed over from RLD to MD"] == ("1 catch-up",)
+    assert rows["Ended by RLD itself"] == ("0",)
+    assert rows["KV on MD's device to MD's first token, median"] == ("100 ms",)
+    assert rows["Gap at the client from RLD's last to MD's first token, median"] == ("110 ms",)
+    assert rows["Stalls at the client (gaps above 200 ms)"] == ("0",)
+    assert "Not answered, or answered by another attempt" not in rows
+    cut = [event for event in serving_story() if event.kind is not Kind.HANDOFF_END]
+    other = write_serving_run(run.parent / "cut", cut)
+    compute(other)
+    rows = rows_of(summarize(other), "Relay decode and handoff")
+    assert rows["Ended by RLD itself"] == ("1",)
+
+
+def test_without_md_there_is_no_parity_and_rlds_hits_are_told(run: Path) -> None:
+    summary = summarize(run)
+    assert summary.serving is not None
+    for rld, words in ((None, "P finds 50.0 %, RLD has no cache."), (0.25, ", RLD 25.0 %. No pro")):
+        alone = Parity(p_hit=0.5, rld_hit=rld)
+        (note,) = hits_table(summary.serving.model_copy(update={"parity": alone})).notes
+        assert words in note
+        assert "No prompt was matched at an MD" in note
+        assert "n/a" not in note
+    (note,) = hits_table(summary.serving).notes
+    assert "a parity gap of 18.8 % between P and MD" in note
+
+
+def test_bytes_are_told_to_be_those_of_completed_transfers(run: Path) -> None:
+    on: dict[str, Value] = {"req": 2, "peer": "md1", "conn": 0, "reason": "timeout"}
+    failed = Told(2_400, "p1", Kind.TRANSFER_FAILED, 0, on)
+    other = write_serving_run(run.parent / "failed", [*serving_story(), failed])
+    compute(other)
+    (note,) = bytes_table(summarize(other)).notes
+    assert note.endswith("there were 1.")
 
 
 def test_ids_preemptions_and_the_service_level_are_shown(run: Path) -> None:

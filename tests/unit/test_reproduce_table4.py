@@ -155,6 +155,7 @@ def fig7_values(
             (label(CDC, 1.05), "transfer.p99_over_p50"): {1: spread},
             (label(CDC, 0.15), "transfer.p99_over_p50"): {1: idle},
             (label(CDC, 1.05), fig7.LIKE_SPREAD): {1: 3.0},
+            (label(CDC, 0.15), fig7.LIKE_SPREAD): {1: 3.0},
             (label(PDD, 1.05), table4.MASKED): {1: masked},
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from testbed.checks import CHECKS, Status, judge
 from testbed.errors import ExitStatus, HostError, LabError, UsageError
 from testbed.fidelity.calibrate import Effort
 from testbed.lab.guest.boot import Kernel
-from testbed.lab.hostledger import HostLedger
+from testbed.lab.guest.kernel.cache import cache_root
+from testbed.lab.hostledger import HostLedger, Kind
 from testbed.lab.leftover import ledgers
 from testbed.metrics import compute
 from testbed.run import calibrate as calibration
@@ -19,6 +21,7 @@ from testbed.run.again import analyse_again
 from testbed.run.calibrate import calibrate, prepare_calibration
 from testbed.run.folder import make_folder
 from testbed.run.mark import TookPlace, marked_unless_finished, read_mark
+from testbed.run.underway import living_owner
 from tests.fakes.run_folder import FakeRun, write_run_folder
 
 pytestmark = pytest.mark.unit
@@ -105,3 +108,26 @@ def test_an_interrupted_calibration_carries_the_same_mark(
     with pytest.raises(UsageError, match="holds a calibration") as caught:
         analyse_again(tmp_path / "run")
     assert caught.value.exit_status is ExitStatus.USAGE
+
+
+def test_a_run_under_way_is_not_analysed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with HostLedger(cache_root()) as ledger:
+        run = make_folder(tmp_path / "run", ledger)
+        with pytest.raises(UsageError, match="still under way, process") as caught:
+            analyse_again(run)
+        assert caught.value.exit_status is ExitStatus.USAGE
+        assert not (run / "verdict.json").exists()
+        assert living_owner(tmp_path / "other", cache_root()) is None
+        ledger.release(Kind.RUN, run)
+        assert living_owner(run, cache_root()) is None
+
+
+def test_a_run_of_a_dead_process_is_not_under_way(tmp_path: Path) -> None:
+    with HostLedger(tmp_path) as ledger:
+        run = make_folder(tmp_path / "run", ledger)
+        first, *rest = ledger.path.read_text().splitlines()
+        dead = {**json.loads(first), "start": 1}
+        ledger.path.write_text("".join(f"{line}\n" for line in (json.dumps(dead), *rest)))
+        assert living_owner(run, tmp_path) is None
+        ledger.release(Kind.RUN, run)
