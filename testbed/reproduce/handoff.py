@@ -14,7 +14,15 @@ from testbed.report.chart import Axis, Chart, Colour, Trace
 from testbed.report.table import Table
 from testbed.reproduce.extent import Extent
 from testbed.reproduce.handover import figure, mean
-from testbed.reproduce.loaded_line import ASSUMPTIONS, handing_over
+from testbed.reproduce.loaded_line import (
+    ASSUMPTIONS,
+    FAR,
+    FEWER,
+    FILLED,
+    HALF,
+    ONE,
+    handing_over,
+)
 from testbed.reproduce.outcome import Outcomes
 from testbed.reproduce.study import Claim, Contrast, Judged, Measure, Published, Study, Variant
 
@@ -28,7 +36,7 @@ DIP_MOST_S = 0.5
 
 
 def variants(extent: Extent) -> tuple[Variant, ...]:
-    """Four modes; in longer runs also a longer line."""
+    """Four modes; in longer runs two of them also with single changes."""
     main = (
         handing_over(CATCH_UP, "catch-up", "catch-up", extent),
         handing_over(ONE_SHOT, "one-shot", "one-shot", extent),
@@ -37,11 +45,19 @@ def variants(extent: Extent) -> tuple[Variant, ...]:
     )
     if extent is Extent.QUICK:
         return main
-    far = ("links.wan.rtt=60 ms",)
+    changes = (
+        ("rtt60", "RTT 60 ms", FAR, FILLED),
+        ("pool1", "one connection a pair", ONE, FILLED),
+        ("rate1", "1 request/s", FEWER, FILLED),
+        ("half", "at half the load", (), HALF),
+    )
     return (
         *main,
-        handing_over("catch-up-rtt60", "catch-up, RTT 60 ms", "catch-up", extent, far, 1, CATCH_UP),
-        handing_over("one-shot-rtt60", "one-shot, RTT 60 ms", "one-shot", extent, far, 1, ONE_SHOT),
+        *(
+            handing_over(f"{mode}-{name}", f"{mode}, {words}", mode, extent, change, 1, mode, load)
+            for name, words, change, load in changes
+            for mode in (CATCH_UP, ONE_SHOT)
+        ),
     )
 
 
@@ -152,6 +168,8 @@ STUDY = Study(
         Measure("gap_max_s", "Gap at the handoff, longest", figure(lambda one: one.gap_s, max)),
         Measure("stall.count", "Stalls"),
         Measure("stall.max_s", "Longest stall"),
+        Measure("offered_load", "Load of the line"),
+        Measure("serving.rld_peak", "Most requests at RLD at once"),
         Measure("serving.handoffs_by_mode.catch-up", "Handed over by catch-up", only=(DYNAMIC,)),
         Measure("serving.handoffs_by_mode.one-shot", "Handed over in one shot", only=(DYNAMIC,)),
     ),
@@ -170,7 +188,8 @@ STUDY = Study(
         Claim("catch-up-never-stalls", "Catch-up shows no stall.", never_stalls),
         Claim(
             "one-shot-dips-briefly",
-            "One-shot interrupts the answer, for less than half a second on average.",
+            "One-shot interrupts the answer twice as long as catch-up or longer, and for less than "
+            "half a second on average.",
             dips_briefly,
         ),
         Claim("catch-up-costs-output", "RLD decodes more in catch-up.", costs_output),

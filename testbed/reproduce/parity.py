@@ -19,6 +19,8 @@ _CHANGES = (
     ("h-50", "H of 50 %", "serving.pipeline.threshold=50 %"),
     ("rtt-60", "RTT 60 ms", "links.wan.rtt=60 ms"),
     ("pool-1", "one connection a pair", "pool.size=1"),
+    ("rate-8", "8 requests/s", "workload.arrivals={kind: poisson, rate: 8 /s}"),
+    ("sessions-48", "48 sessions", "workload.prompts.sessions=48"),
 )
 
 
@@ -81,14 +83,24 @@ STUDY = Study(
         Published(PDD, "gap_share", 0.0, "text", "section 5: guarantees parity"),
     ),
     claims=(
-        Claim("parity-holds", "Where all pipelines end at MD, P and MD hit alike.", keeps_parity),
-        Claim("p-rld-breaks-parity", "With P-RLD they part.", breaks_parity),
+        Claim(
+            "parity-holds",
+            "Where all pipelines end at MD, P's hit is within 3 points of MD's.",
+            keeps_parity,
+        ),
+        Claim(
+            "p-rld-breaks-parity",
+            "With P-RLD they part: by 10 points or more, and five times as far.",
+            breaks_parity,
+        ),
     ),
     assumptions=(
         *ASSUMPTIONS,
         "Sessions stay at their P and their MD. H of 90 %; answers of 64 tokens.",
         "RLD has a batch of 16 (profile demo-cpu), so that P-RLD leaves something for MD: with an "
         "RLD that takes everything, MD is never asked and there is no hit to compare.",
+        "Sessions, their number (24) and the rate of requests (5 /s), RTT of 20 ms, 8 connections "
+        "and H are unpublished: longer runs vary each once (48, 8 /s, 60 ms, one, 50 %).",
         "The paper has no figures for this; Figure 5 is a drawing.",
     ),
 )  # fmt: skip

@@ -10,9 +10,9 @@ from pathlib import Path
 from rich.console import Console
 
 from testbed.checks.finding import Status
-from testbed.checks.metrics_file import read_metrics
+from testbed.checks.metrics_file import MetricsFile, read_metrics
 from testbed.checks.verdict import EXITS
-from testbed.errors import ExitStatus, UsageError
+from testbed.errors import AnalysisError, ExitStatus, UsageError
 from testbed.report.results import Results, write_results
 from testbed.report.results_page import write_results_page
 from testbed.reproduce.batch import Job, run_batch
@@ -21,6 +21,9 @@ from testbed.reproduce.outcome import Outcomes, RunOutcome, Values
 from testbed.reproduce.reduce import results_of, shown
 from testbed.reproduce.study import Study, Variant
 from testbed.run.execute import Finished
+
+REQUESTS_FAILED = "requests-failed"
+"""What a variant excuses whose requests may fail; such a check of single runs there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,12 @@ def outcome_of(variant: Variant, seed: int, finished: Finished) -> RunOutcome:
         for f in verdict.findings
         if f.decides and f.status is Status.FAIL and f.check not in variant.excused
     ]
+    metrics = read_metrics(finished.folder / "metrics.json")
+    lost = failed_requests(metrics)
+    words = verdict.in_words()
+    if lost and REQUESTS_FAILED not in variant.excused:
+        failed.append(REQUESTS_FAILED)
+        words = f"{words} {lost:,} of the window's requests failed."
     status = Status.INVALID if invalid else Status.FAIL if failed else Status.PASS
     if verdict.expectation is not None and not verdict.expectation.held and not variant.excused:
         status = Status.INVALID if status is Status.INVALID else Status.FAIL
@@ -122,8 +131,16 @@ def outcome_of(variant: Variant, seed: int, finished: Finished) -> RunOutcome:
         label=variant.label,
         seed=seed,
         folder=finished.folder,
-        metrics=read_metrics(finished.folder / "metrics.json"),
+        metrics=metrics,
         status=status,
         broken=tuple(invalid + failed),
-        words=verdict.in_words(),
+        words=words,
     )
+
+
+def failed_requests(metrics: MetricsFile) -> int:
+    """Requests of the window that were not answered; 0 where the file does not count them."""
+    try:
+        return int(metrics.number("requests.failed") or 0)
+    except AnalysisError:
+        return 0

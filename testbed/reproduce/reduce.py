@@ -101,7 +101,7 @@ def every_run_passes(outcomes: Outcomes) -> Finding:
     broken = [run for run in runs if run.status is not Status.PASS]
     return Finding(
         check="every-run-passes",
-        claim="Every run is faithful and passes its own checks.",
+        claim="Every run is faithful, passes its own checks and answers all its requests.",
         status=worst(run.status for run in runs),
         evidence=f"{len(runs) - len(broken)} of {len(runs)} runs pass",
         violations=tuple(f"{run.label}, seed {run.seed}: {run.words}" for run in broken[:20]),
@@ -123,7 +123,7 @@ def run_rows(outcomes: Outcomes) -> tuple[RunRow, ...]:
     rows: list[RunRow] = []
     for group in outcomes.runs.values():
         for run in group:
-            offered = run.number("requests.offered")
+            offered, failed = run.number("requests.offered"), run.number("requests.failed")
             rows.append(
                 RunRow(
                     variant=run.label,
@@ -132,6 +132,7 @@ def run_rows(outcomes: Outcomes) -> tuple[RunRow, ...]:
                     status=run.status,
                     words=run.words,
                     offered=None if offered is None else int(offered),
+                    failed=None if failed is None else int(failed),
                     offered_load=run.number("offered_load"),
                     wall_s=run.number("wall_s"),
                     timeline_sha256=run.metrics.text("timeline_sha256"),

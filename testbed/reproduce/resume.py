@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -83,14 +84,18 @@ def claim_folder(out: Path, own: dict[str, str]) -> None:
 def place_of(out: Path, label: str, prepared: Prepared) -> tuple[Path, bool]:
     """Folder of a run, and whether it is there and finished.
 
-    A run that was interrupted stays as it is, as evidence; the next one gets a number.
+    A run that was interrupted stays as it is, as evidence; the next one gets a number. One
+    that was killed before its inputs were written may be any run's.
 
     Raises:
         UsageError: a folder of that name holds another run.
     """
     places = _places(out, label)
     while (folder := next(places)).exists():
-        if not same_run(folder, prepared):
+        inputs = _inputs(folder)
+        if inputs is None:
+            continue
+        if inputs != _wanted(prepared):
             raise UsageError(
                 "go on with the study", str(folder), "it holds a run of another plan",
                 "choose another folder with --out",
@@ -112,19 +117,31 @@ def _places(out: Path, label: str) -> Iterator[Path]:
         yield out / f"{label}-{number}"
 
 
-def same_run(folder: Path, prepared: Prepared) -> bool:
-    """Whether the folder's inputs are those of ``prepared``."""
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What decides a run; two with equal inputs have one timeline."""
+
+    plan: Plan
+    scenario: str
+    requests: str
+
+
+def _inputs(folder: Path) -> _Inputs | None:
+    """Those of a run folder; None where they were never written to their end."""
+    if not (folder / "provenance.json").is_file():  # the last of them
+        return None
     try:
         plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
         scenario = (folder / "scenario.yaml").read_text(encoding="utf-8")
         requests = (folder / "workload.jsonl").read_text(encoding="utf-8")
     except (OSError, ValueError):
-        return False
-    return (
-        _lasting(plan) == _lasting(prepared.plan)
-        and scenario == prepared.scenario.resolved_yaml()
-        and requests == "".join(r.model_dump_json() + "\n" for r in prepared.requests)
-    )
+        return None
+    return _Inputs(_lasting(plan), scenario, requests)
+
+
+def _wanted(prepared: Prepared) -> _Inputs:
+    requests = "".join(request.model_dump_json() + "\n" for request in prepared.requests)
+    return _Inputs(_lasting(prepared.plan), prepared.scenario.resolved_yaml(), requests)
 
 
 def take_over(folder: Path) -> Finished | None:

@@ -38,7 +38,8 @@ class Variant:
         seeds: how many, from 1 on; None takes the study's number.
         against: label of the variant that this one changes: makes it a sensitivity variant,
             whose rows also say how many times the other's value it has at the same seeds.
-        excused: names of checks that may fail in its runs. Invalid is never excused.
+        excused: names of checks that may fail in its runs, and ``requests-failed`` where
+            requests may. Invalid is never excused.
         tuned: overrides that depend on the seed, after ``overrides``; None for none.
     """
 

@@ -19,6 +19,9 @@ CHIPS = {"a": (0.567, 0.387), "c": (0.417, 0.564), "e": (0.81, 2.10)}
 """Published shares of prefill and decode."""
 H100_SEQUENCES = 28
 """What one D of three H100 nodes decodes within 50 ms a step."""
+LIMIT_S = 0.0505
+"""50 ms a token and 1 %: 28 times a share is rounded to whole sequences (chip A: 11 for 10.8,
+whose step takes 50.09 ms)."""
 _ONE = ("topology.parameters.prefill=1", "serving.pipeline={kind: direct}",
         "workload.hit={kind: fixed, share: 90 %}")  # fmt: skip
 
@@ -93,11 +96,11 @@ def ranks(out: Outcomes) -> Judged:
 
 
 def keeps_limit(out: Outcomes) -> Judged:
-    """No D passes 52 ms a token: the shares belong to one level of service."""
+    """No D passes the limit: the shares belong to one level of service."""
     times = {chip: out.mean(f"{chip}-decode", "tpot.p90_s") for chip in ("h100", *CHIPS)}
     words = ", ".join(f"{chip} {value * 1e3:.1f} ms" for chip, value in times.items())
     return Judged(
-        f"P90 of TPOT: {words}", [f"{c}: {v * 1e3:.1f} ms" for c, v in times.items() if v > 0.052]
+        f"P90 of TPOT: {words}", [f"{c}: {v * 1e3:.1f} ms" for c, v in times.items() if v > LIMIT_S]
     )
 
 
@@ -135,7 +138,7 @@ STUDY = Study(
     published=_published(),
     claims=(
         Claim("chips-rank-as-published", "The chips rank as published in both phases.", ranks),
-        Claim("limit-is-kept", "No D exceeds 52 ms a token at P90.", keeps_limit),
+        Claim("limit-is-kept", "No D exceeds 50 ms a token at P90 by over 1 %.", keeps_limit),
     ),
     assumptions=(
         "Fitted, not predicted: the profiles of chips A, C and E are h100-p and h100-d with times "
@@ -143,6 +146,8 @@ STUDY = Study(
         "queue, batch and clock.",
         "Published for GLM-5 and GLM-4.7, here DeepSeek-V4-Pro. Chips B and D have no figures.",
         "P: eight users in a closed loop. D: 28 sequences times the share: 50 ms a step.",
+        "RTT, connections and H are not varied: P is measured at its own end, D's time per token "
+        "begins with the first token, and every request goes P-MD.",
         "Answers of 64 tokens (quick) or 512; one seed, since nothing is drawn but arrivals.",
     ),
 )  # fmt: skip

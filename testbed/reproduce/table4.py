@@ -210,33 +210,38 @@ STUDY = Study(
     claims=(
         Claim(
             "overlap-pays-on-a-full-line",
-            "Where the WAN is full, relay decode lowers P90 of the time to first token.",
+            "Where the WAN is full, relay decode lowers P90 of the first token by over 10 %.",
             pays_when_full,
         ),
         Claim(
             "no-gap-at-the-published-rate",
-            "At the load of the published request rate, sharing alone makes no such gap.",
+            "At the load of the published request rate, sharing alone makes a gap of under 10 %.",
             nothing_when_alone,
         ),
-        Claim("gap-grows-with-load", "The gap grows with the load of the WAN.", grows),
+        Claim(
+            "gap-grows-with-load",
+            "The gap is larger at the highest load of the WAN than at the lowest.",
+            grows,
+        ),
         Claim(
             "pdd-like-one-datacentre",
-            "PDD's P90 is comparable to that of one datacentre, whatever the WAN's load.",
+            "PDD's P90 is at most 25 % above that of one datacentre, whatever the WAN's load.",
             like_one_datacentre,
         ),
         Claim(
             "relay-hides-the-transfer",
-            "Where a transfer takes over a second, RLD's first token is there before it ends.",
+            "Where a transfer takes over a second, RLD's first token is there before it ends in at "
+            "least 95 %.",
             hides,
         ),
         Claim(
             "short-answers-agree",
-            "Answers of full length give the same P90 as the short ones of this study.",
+            "Answers of full length give the same P90 as this study's short ones, to within 5 %.",
             short_answers_agree, quick=False,
         ),
         Claim(
             "lower-rate-agrees",
-            "A lower rate of the line gives the same P90 as more bytes on it.",
+            "A lower rate of the line gives the same P90 as more bytes on it, to within 5 %.",
             bytes_agree, quick=False,
         ),
     ),

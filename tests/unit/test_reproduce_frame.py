@@ -18,8 +18,9 @@ from testbed.report.results_page import results_page
 from testbed.reproduce.catalogue import known, study_of
 from testbed.reproduce.estimate import estimate
 from testbed.reproduce.extent import Extent
+from testbed.reproduce.outcome import Outcomes
 from testbed.reproduce.perform import jobs, outcome_of
-from testbed.reproduce.reduce import results_of
+from testbed.reproduce.reduce import every_run_passes, results_of, run_rows
 from testbed.reproduce.study import Claim, Study, Variant
 from testbed.run.execute import Finished
 from tests.fakes.example_study import GOOD, STUDY, TTFT, lower, variants
@@ -98,6 +99,23 @@ def test_a_failure_may_be_excused_but_never_unfaithfulness(
     variant = Variant("a", "pdd-hello", "", excused=excused)
     done = finished(("some-check", status), ("other", Status.PASS), folder=tmp_path)
     assert outcome_of(variant, 1, done).status is expected
+
+
+@pytest.mark.parametrize(
+    ("lost", "excused", "expected"),
+    [(0, (), Status.PASS), (3, (), Status.FAIL), (3, ("requests-failed",), Status.PASS)],
+)
+def test_a_request_that_failed_fails_its_run_unless_excused(
+    tmp_path: Path, lost: int, excused: tuple[str, ...], expected: Status
+) -> None:
+    done = finished(("some-check", Status.PASS), folder=tmp_path)
+    (tmp_path / "metrics.json").write_text(json.dumps({"requests": {"failed": lost}}))
+    run = outcome_of(Variant("a", "pdd-hello", "", excused=excused), 1, done)
+    assert run.status is expected
+    assert ("3 of the window's requests failed" in run.words) is (expected is Status.FAIL)
+    row = run_rows(Outcomes(Extent.QUICK, {"a": (run,)}, {}))[0]
+    assert row.failed == lost
+    assert every_run_passes(Outcomes(Extent.QUICK, {"a": (run,)}, {})).status is expected
 
 
 def test_every_variant_gets_its_seeds() -> None:

@@ -70,6 +70,32 @@ def test_an_interrupted_run_stays_and_the_next_gets_a_number(
     assert place_of(tmp_path, "a-s1", plan) == (tmp_path / "a-s1-2", False)
 
 
+@pytest.mark.parametrize(
+    "missing",
+    [
+        ("scenario.yaml", "plan.json", "workload.jsonl", "provenance.json"),
+        ("plan.json", "workload.jsonl", "provenance.json"),
+        ("provenance.json",),
+        ("workload.jsonl",),
+    ],
+)
+def test_a_run_killed_before_its_inputs_were_written_is_an_interrupted_one(
+    tmp_path: Path, plan: Prepared, missing: tuple[str, ...]
+) -> None:
+    written(tmp_path / "a-s1", plan, finished=False)
+    for name in missing:
+        (tmp_path / "a-s1" / name).unlink()
+    assert place_of(tmp_path, "a-s1", plan) == (tmp_path / "a-s1-2", False)
+
+
+def test_a_plan_cut_short_is_that_of_an_interrupted_run(tmp_path: Path, plan: Prepared) -> None:
+    written(tmp_path / "a-s1", plan, finished=False)
+    text = (tmp_path / "a-s1" / "plan.json").read_text()
+    (tmp_path / "a-s1" / "plan.json").write_text(text[: len(text) // 2])
+    written(tmp_path / "a-s1-2", plan)
+    assert place_of(tmp_path, "a-s1", plan) == (tmp_path / "a-s1-2", True)
+
+
 def test_a_run_judged_by_this_code_is_taken_over_as_it_is(tmp_path: Path, plan: Prepared) -> None:
     folder = tmp_path / "a-s1"
     written(folder, plan)

@@ -10,14 +10,14 @@ from testbed.checks.finding import Status
 from testbed.checks.metrics_file import MetricsFile
 from testbed.contract.event import Kind, Value
 from testbed.metrics.run import read_run
-from testbed.reproduce import prfaas, table1
+from testbed.reproduce import fig7, prfaas, table1
 from testbed.reproduce.amortise import busy_share
 from testbed.reproduce.handover import figure, handovers, mean, spread
 from testbed.reproduce.outcome import RunOutcome
-from testbed.reproduce.routed import pipelines, relayed_share, request_bytes
+from testbed.reproduce.routed import pipelines, relayed_share, request_bytes, turned_away
 from testbed.reproduce.table5 import id_bytes
 from tests.fakes.hand_run import Told, told
-from tests.fakes.serving_run import SIZE, serving_story, write_serving_run
+from tests.fakes.serving_run import SIZE, sent, serving_story, write_serving_run
 
 INCREMENT = 30 * 5_031
 
@@ -88,6 +88,9 @@ def test_egress_is_what_crosses(tmp_path: Path) -> None:
     near = outcome(write_serving_run(tmp_path / "near", serving_story(), decode_site="a"))
     assert prfaas.egress_gbit(far) == pytest.approx(SIZE * 8 / 2 / 1e9)
     assert prfaas.egress_gbit(near) == 0
+    events = [*serving_story(), *sent(0, "md1", SIZE, 900, 900, 1_100)]  # of the warm-up
+    early = outcome(write_serving_run(tmp_path / "early", events))
+    assert prfaas.egress_gbit(early) == pytest.approx(1.5 * SIZE * 8 / 2 / 1e9)
     assert prfaas.ttft_mean(far) == pytest.approx((0.320 + 1.0) / 2)
 
 
@@ -105,3 +108,24 @@ def test_shares_of_a_router() -> None:
     assert request_bytes(run) == 100
     assert pipelines(outcome(Path())) == {}
     assert relayed_share(outcome(Path())) is None
+
+
+def test_who_was_turned_away_is_counted_and_never_guessed() -> None:
+    routed: dict[str, object] = {"pipelines": {"P-MD": 3}}
+    full: dict[str, object] = {**routed, "reasons": {"P-MD": {"relay-full": 2}}}
+    assert turned_away(outcome(Path(), {"serving": full})) == 2
+    assert turned_away(outcome(Path(), {"serving": routed})) == 0
+    assert turned_away(outcome(Path())) is None
+
+
+def test_the_spread_of_transfers_of_one_size_is_told_apart(tmp_path: Path) -> None:
+    story = serving_story()
+    alike = [*story, *sent(2, "md1", SIZE, 1_901, 1_901, 2_401)]
+    small = [*story, *sent(2, "md1", 1_000, 1_901, 1_901, 2_401)]
+    same, other = (
+        fig7.size_free_spread(outcome(write_serving_run(tmp_path / name, events)))
+        for name, events in (("same", alike), ("other", small))
+    )
+    assert same == pytest.approx(1.0)
+    assert other is not None
+    assert other > 1.2
