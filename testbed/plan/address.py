@@ -58,6 +58,14 @@ def with_prefix(address: str, lab: str) -> str:
     return f"{address}/{PREFIXES[lab]}"
 
 
+def docker_mac(address: str) -> str:
+    """The hardware address that Docker gives a container with this IPv4 address.
+
+    Engine 20.10 gives it whatever one asks for; later ones give what one asks for.
+    """
+    return "02:42:" + ":".join(f"{int(part):02x}" for part in address.split("."))
+
+
 class MacCounter:
     """Hands out hardware addresses in build order: the same plan, the same addresses."""
 

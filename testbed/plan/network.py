@@ -27,7 +27,14 @@ from testbed.contract.network import (
 )
 from testbed.contract.role import NodeKind, Role
 from testbed.errors import PlanError
-from testbed.plan.address import MacCounter, Subnet, leg_subnet, site_network, with_prefix
+from testbed.plan.address import (
+    MacCounter,
+    Subnet,
+    docker_mac,
+    leg_subnet,
+    site_network,
+    with_prefix,
+)
 from testbed.plan.derive import derived_seed
 from testbed.plan.roster import Member
 from testbed.plan.sysctl import QUIET, agent_sysctls, router_sysctls
@@ -174,6 +181,8 @@ class _Draft:
                 "shorten the names of sites and link classes in the topology",
             )
         mac = self._macs.take()
+        if self._lab == "compose" and address and self._seats[node].kind is NodeKind.AGENT:
+            mac = docker_mac(address.partition("/")[0])
         self._seats[node].interfaces.append(Interface(name=name, mac=mac, address=address))
         return mac
 

@@ -151,7 +151,7 @@ def daemon_argv() -> list[str]:
         "--data-root", str(ROOT / "data"), "--exec-root", str(ROOT / "exec"),
         "--pidfile", str(ROOT / "pid"), "--host", f"unix://{SOCKET}",
         "--storage-driver", "overlay2", "--bridge", "none", "--iptables=false",
-        "--ip-forward=false", "--userland-proxy=false", "--shutdown-timeout", "5",
+        "--ip-forward=false", "--shutdown-timeout", "5",
         "--raw-logs",
     ]  # fmt: skip
 
