@@ -5,12 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from testbed_agents.event_loop import PreciseLoop, new_loop
 
 __all__ = ["AgentClock", "new_loop"]
 
 _NS = 1_000_000_000
+_Result = TypeVar("_Result")
+
+Late = Callable[[int, int], None]
+"""Told (profile, took), both in nanoseconds, of work that took longer than its profile."""
+
+
+def _nobody(profile_ns: int, took_ns: int) -> None:
+    pass
 
 
 class AgentClock:
@@ -21,11 +31,13 @@ class AgentClock:
         virtual: computing takes no time, so that time stands still within a turn of the
             loop and is read once per turn; each reading would cost 256 ns of virtual
             time and a system call. Under a real clock every call reads.
+        late: told of work that took longer than it may; never under the virtual clock.
     """
 
-    def __init__(self, barrier_ns: int, virtual: bool = False) -> None:
+    def __init__(self, barrier_ns: int, virtual: bool = False, late: Late = _nobody) -> None:
         self._barrier_ns = barrier_ns
         self._virtual = virtual
+        self._late = late
         offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
         self._monotonic_barrier_ns = barrier_ns - offset
         self._loop: PreciseLoop | None = None
@@ -66,6 +78,23 @@ class AgentClock:
         """Let ``duration_ns`` pass, as a computation of that length would."""
         if duration_ns > 0:
             await self.until(self.now_ns() + duration_ns)
+
+    async def during(self, duration_ns: int, work: Callable[[], _Result]) -> _Result:
+        """Let ``duration_ns`` pass, in which ``work`` is done; returns its result.
+
+        Under the virtual clock computing takes no time, and it is done when the time has
+        passed. Under a real clock it is done first, and only what is left is waited for.
+        """
+        if self._virtual:
+            await self.spend(duration_ns)
+            return work()
+        began = self.now_ns()
+        result = work()
+        took = self.now_ns() - began
+        if took > duration_ns:
+            self._late(duration_ns, took)
+        await self.until(began + duration_ns)
+        return result
 
 
 def _finish(done: asyncio.Future[None]) -> None:

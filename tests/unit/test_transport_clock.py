@@ -91,3 +91,50 @@ def test_the_selector_looks_at_descriptors_only_now_and_then_while_there_is_work
     looked = [turn for turn, ready in enumerate(seen) if ready == [(key, selectors.EVENT_WRITE)]]
     assert looked == [0, 16, 32]
     assert all(not ready for turn, ready in enumerate(seen) if turn not in looked)
+
+
+def spin(seconds: float) -> str:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+    return "done"
+
+
+def test_computing_takes_its_profile_and_not_the_sum() -> None:
+    late: list[tuple[int, int]] = []
+
+    async def work() -> None:
+        clock = AgentClock(time.time_ns(), late=lambda *times: late.append(times))
+        began = clock.now_ns()
+        assert await clock.during(80_000_000, lambda: spin(0.06)) == "done"
+        took = clock.now_ns() - began
+        assert 80_000_000 <= took < 130_000_000
+
+    run(work())
+    assert late == []
+
+
+def test_computing_that_takes_longer_than_its_profile_is_told() -> None:
+    late: list[tuple[int, int]] = []
+
+    async def work() -> None:
+        clock = AgentClock(time.time_ns(), late=lambda *times: late.append(times))
+        assert await clock.during(1_000_000, lambda: spin(0.02)) == "done"
+
+    run(work())
+    ((profile_ns, took_ns),) = late
+    assert profile_ns == 1_000_000
+    assert took_ns >= 20_000_000
+
+
+def test_under_the_virtual_clock_computing_comes_last_and_takes_nothing() -> None:
+    late: list[tuple[int, int]] = []
+
+    async def work() -> None:
+        clock = AgentClock(time.time_ns(), virtual=True, late=lambda *times: late.append(times))
+        began = time.perf_counter()
+        started = await clock.during(50_000_000, time.perf_counter)
+        assert started - began >= 0.05
+
+    run(work())
+    assert late == []

@@ -8,7 +8,9 @@ the clock and runs the real model for the whole batch (continuous batching).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
+from functools import partial
 
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
@@ -18,7 +20,7 @@ from testbed_agents.decode.server import DecodeServer
 from testbed_agents.hardware import decode_ns
 from testbed_agents.model.kv import Kv
 from testbed_agents.model.load import load_model, load_prompts
-from testbed_agents.model.protocol import Step
+from testbed_agents.model.protocol import Choice, Step
 from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.transport import IncomingTransfer, KvReceiver
 
@@ -127,12 +129,14 @@ class DecodeAgent:
                 await self._work.wait()
             batch = self._active[: hardware.max_batch]
             context = sum(one.announce.input_tokens + one.answered for one in batch)
-            await self._runtime.clock.spend(decode_ns(hardware, len(batch), context))
-            choices = self._model.decode(
-                [Step(one.kv, (one.feed,), one.announce.req) for one in batch]
+            choices = await self._runtime.clock.during(
+                decode_ns(hardware, len(batch), context), partial(self._step, batch)
             )
             self._runtime.progress()
             self._deliver(batch, [choice.token for choice in choices])
+
+    def _step(self, batch: list[Sequence]) -> SequenceOf[Choice]:
+        return self._model.decode([Step(one.kv, (one.feed,), one.announce.req) for one in batch])
 
     def _deliver(self, batch: list[Sequence], tokens: list[int]) -> None:
         """Streams the step's tokens, one message a client, and retires finished sequences."""

@@ -12,6 +12,7 @@ are what the receiver does not have yet.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
@@ -73,9 +74,9 @@ class PrefillAgent:
                 Kind.PREFILL_START, req=job.req, uncached=uncached, context=job.hit_tokens,
                 real_tokens=uncached // self._ratio,
             )  # fmt: skip
-            blocks = self._blocks(job)
-            await self._runtime.clock.spend(
-                prefill_ns(self._runtime.config.hardware, uncached, job.hit_tokens)
+            blocks = await self._runtime.clock.during(
+                prefill_ns(self._runtime.config.hardware, uncached, job.hit_tokens),
+                partial(self._blocks, job),
             )
             self._runtime.events.emit(Kind.PREFILL_END, req=job.req)
             if blocks:

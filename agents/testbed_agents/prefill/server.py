@@ -12,6 +12,7 @@ its lock is released, and MD is told that nothing more will come.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -176,12 +177,14 @@ class PrefillServer:
                 continue
             for chunk in chunks:
                 self._start(self._works[chunk.identity])
-            await self._runtime.clock.spend(
-                prefill_pass_ns(hardware, [(chunk.tokens, chunk.context) for chunk in chunks])
+            ending = [chunk.identity for chunk in chunks if chunk.last]
+            computed = await self._runtime.clock.during(
+                prefill_pass_ns(hardware, [(chunk.tokens, chunk.context) for chunk in chunks]),
+                partial(self._compute_rows, ending),
             )
             for req in self._schedule.complete():
                 work = self._works[req]
-                self._finish(work)
+                self._finish(work, *computed[req])
                 work.sending = transfers.create_task(self._serve(work))
                 # not in ``_serve``: a task that is cancelled before it began runs nothing
                 work.sending.add_done_callback(partial(self._served, work))
@@ -197,12 +200,20 @@ class PrefillServer:
             real_tokens=uncached // self._ratio,
         )  # fmt: skip
 
-    def _finish(self, work: Work) -> None:
-        """Computes the real rows and lets them enter the cache."""
-        hit = work.match.blocks * self._block
-        held = join(Kv(self._model.layout), work.match.values, self._block)
-        rows = self._model.prefill(work.prompt.tokens[hit:], held)
-        self._runtime.progress()
+    def _compute_rows(self, ending: Sequence[int]) -> dict[int, tuple[Kv, Kv]]:
+        """The real rows of prompts whose last chunk this pass is: what was held, what is new."""
+        found: dict[int, tuple[Kv, Kv]] = {}
+        for req in ending:
+            work = self._works.get(req)
+            if work is not None:  # else it was cancelled
+                held = join(Kv(self._model.layout), work.match.values, self._block)
+                tokens = work.prompt.tokens[work.match.blocks * self._block :]
+                found[req] = held, self._model.prefill(tokens, held)
+                self._runtime.progress()
+        return found
+
+    def _finish(self, work: Work, held: Kv, rows: Kv) -> None:
+        """Lets the prompt's rows enter the cache."""
         fresh = pieces(rows, self._block)
         work.parts = (*work.match.values, *fresh)
         published = self._cache.publish(work.prompt.keys, work.parts)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from testbed.contract.attempt import request_of
 from testbed_agents.handoff.action import Feed
 from testbed_agents.hardware import decode_ns
 from testbed_agents.model.engine import Engine
-from testbed_agents.model.protocol import Step
+from testbed_agents.model.protocol import Choice, Step
 from testbed_agents.runtime import Runtime
 from testbed_agents.serving.device import DeviceMemory
 from testbed_agents.serving.held import Held
@@ -60,10 +61,14 @@ class Steps:
                 continue
             context = sum(one.held.prompt.input_tokens + one.feed.position for one in turns)
             extra = sum(len(one.feed.tokens) - 1 for one in turns)
-            await self._runtime.clock.spend(decode_ns(hardware, len(turns), context, extra))
-            choices = self._model.decode(
-                [Step(one.held.rows, one.feed.tokens, request_of(one.job)) for one in turns]
+            choices = await self._runtime.clock.during(
+                decode_ns(hardware, len(turns), context, extra), partial(self._decode, turns)
             )
             self._memory.complete()
             self._runtime.progress()
             self._stepped(turns, [choice.token for choice in choices])
+
+    def _decode(self, turns: Sequence[Turn]) -> Sequence[Choice]:
+        return self._model.decode(
+            [Step(one.held.rows, one.feed.tokens, request_of(one.job)) for one in turns]
+        )
