@@ -4,7 +4,9 @@ Importing torch costs seconds and hundreds of megabytes; loaded once and forked,
 thirty agents share it. Each child enters its node's network namespace, opens its files,
 gives up every capability, and only then runs.
 
-Speaks JSON lines on stdout: ``{"ready": node}`` and ``{"exit": node, "status": n}``.
+Speaks JSON lines on stdout: ``{"ready": node}`` and ``{"exit": node, "status": n}``. Under a real
+clock nobody knows beforehand how long loading takes: ``{"loaded": true}`` then asks for the time
+of the barrier, which comes as one line on stdin.
 """
 
 from __future__ import annotations
@@ -120,6 +122,10 @@ def main(path: str, virtual: bool) -> int:
     gc.freeze()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     say = os.dup(1)
+    if not virtual:
+        os.write(say, b'{"loaded": true}\n')
+        barrier_ns = int(sys.stdin.readline())
+        configs = [one.model_copy(update={"barrier_ns": barrier_ns}) for one in configs]
     running = {
         _fork(place, config, say, virtual): config.node
         for place, config in zip(places, configs, strict=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from testbed.contract.network import Link
 from testbed.errors import FidelityError
 from testbed.fidelity.frame import ETHERNET, Template, plain, superframe
+from testbed.fidelity.precision import EXACT, Precision
 from testbed.fidelity.probe import Burst, Place
 from testbed.fidelity.row import CalibrationRow
 from testbed.lab.tc import Direction, Wire
@@ -16,9 +17,6 @@ from testbed.shaping.netem_model import Fate
 from testbed.shaping.qdisc import Netem, Pacer, Police
 from testbed.shaping.ratespec import exact_ns
 from testbed.shaping.wander import delay_at
-
-MARGIN_NS = 2_000_000
-"""How long after the last expected arrival the receiver still listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,7 @@ class Bench:
     source: Place
     middle: Place
     sink: Place
+    precision: Precision = EXACT
 
     @property
     def rate(self) -> Netem | None:
@@ -102,7 +101,9 @@ class Bench:
         )
 
 
-def bench_of(link: Link, way: Way, wire: Wire, a: Place, b: Place) -> Bench:
+def bench_of(
+    link: Link, way: Way, wire: Wire, a: Place, b: Place, precision: Precision = EXACT
+) -> Bench:
     """The bench of one direction; ``a`` and ``b`` are the link's ends."""
     source, sink = (a, b) if way.direction is Direction.FORWARD else (b, a)
-    return Bench(link, way, wire, source, Place(wire.path, way.crosses), sink)
+    return Bench(link, way, wire, source, Place(wire.path, way.crosses), sink, precision)

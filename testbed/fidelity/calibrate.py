@@ -11,6 +11,7 @@ from testbed.fidelity.behind import with_fields
 from testbed.fidelity.bench import Bench, bench_of
 from testbed.fidelity.delay import measure_delay
 from testbed.fidelity.frame import plain
+from testbed.fidelity.precision import EXACT, Precision
 from testbed.fidelity.probe import Place
 from testbed.fidelity.rate import measure_buffer, measure_rate
 from testbed.fidelity.row import CalibrationRow
@@ -32,7 +33,10 @@ QUICK_PROBES, FULL_PROBES = 2, 20
 
 
 def calibrate_links(
-    network: Network, ns_of: Mapping[str, str], effort: Effort = Effort.FULL
+    network: Network,
+    ns_of: Mapping[str, str],
+    effort: Effort = Effort.FULL,
+    precision: Precision = EXACT,
 ) -> tuple[CalibrationRow, ...]:
     """Rows for every link and direction of a built network; never raises for a difference.
 
@@ -50,7 +54,7 @@ def calibrate_links(
             for way in ways(link):
                 mine = [check for check in fields if check.direction is way.direction]
                 rows.append(_field_row(link, way, mine))
-                bench = bench_of(link, way, wire, a, b)
+                bench = bench_of(link, way, wire, a, b, precision)
                 rows.extend(with_fields(row, way, mine) for row in _measure(bench, effort))
                 wire.reseed(way)
     return tuple(rows)

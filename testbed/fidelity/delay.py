@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from testbed.fidelity.bench import MARGIN_NS, Bench
+from testbed.fidelity.bench import Bench
 from testbed.fidelity.frame import Template
 from testbed.fidelity.probe import Probe
 from testbed.fidelity.row import CalibrationRow
 from testbed.shaping.netem_model import NetemModel
-
-ALLOWANCE_NS = 1_000
 
 
 def measure_delay(bench: Bench, template: Template, probes: int) -> CalibrationRow:
     """Send lone frames; worst deviation from serialisation + predicted delay."""
     spec, delay = bench.way.spec, bench.delay
     serialisation = bench.serialisation_ns(template.wire_bytes)
-    tolerance = ALLOWANCE_NS + bench.serialisation_ns(bench.full().wire_bytes)
+    tolerance = bench.precision.delay_ns + bench.serialisation_ns(bench.full().wire_bytes)
     bench.wire.reseed(bench.way)
     model = NetemModel(delay)
     worst, seen, strays = 0, 0, 0
     with Probe(bench.source, bench.sink, template) as probe:
         for _ in range(probes):
             fate = model.next_packet()
-            burst = probe.burst(1, serialisation + bench.longest_ns + MARGIN_NS)
+            burst = probe.burst(1, serialisation + bench.longest_ns + bench.precision.margin_ns)
             measured = sorted(arrival.at_ns - burst.sent_ns for arrival in burst.arrivals)
             exit_ns = burst.sent_ns + serialisation
             expected = [serialisation + one for one in bench.delays_ns(fate, burst, exit_ns)]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from testbed.fidelity.bench import MARGIN_NS, Bench
+from testbed.fidelity.bench import Bench
 from testbed.fidelity.frame import Template
 from testbed.fidelity.probe import Probe
 from testbed.fidelity.row import CalibrationRow
 from testbed.shaping.ratespec import NS, Reciprocal
 
-TOLERANCE = 0.005
-TOLERANCE_FAST = 0.02
 FAST_BPS = 100_000_000_000
 """From here on a frame is shorter than the clock's quantum; see docs/limitations.md."""
 MOST_FRAMES = 20_000
@@ -23,8 +21,9 @@ def measure_rate(bench: Bench, template: Template, most: int) -> CalibrationRow:
     per_frame = bench.serialisation_ns(template.wire_bytes)
     count = max(2, min(most, spec.buffer_bytes * 8 // 10 // template.wire_bytes))
     with Probe(bench.source, bench.middle, template) as probe:
-        burst = probe.burst(count, count * per_frame + bench.longest_ns + MARGIN_NS)
-    tolerance = TOLERANCE_FAST if spec.rate_bps >= FAST_BPS else TOLERANCE
+        burst = probe.burst(count, count * per_frame + bench.longest_ns + bench.precision.margin_ns)
+    precision = bench.precision
+    tolerance = precision.fast_rate if spec.rate_bps >= FAST_BPS else precision.rate
     name = f"rate, {count} frames of {template.wire_bytes} B"
     requested = f"{spec.rate_bps / 1e9:g} Gbit/s"
     if len(burst.arrivals) != count or count < 2:
@@ -50,7 +49,7 @@ def measure_buffer(bench: Bench, template: Template) -> CalibrationRow:
         text = f"not measured: {count} frames are more than a burst may be"
         return bench.row(name, requested, text, "", True)
     with Probe(bench.source, bench.middle, template) as probe:
-        wait = count * bench.serialisation_ns(size) + bench.longest_ns + MARGIN_NS
+        wait = count * bench.serialisation_ns(size) + bench.longest_ns + bench.precision.margin_ns
         burst = probe.burst(count, wait)
     cost = Reciprocal.of(police.rate).time_ns(size)
     refilled = burst.took_ns // max(cost, 1)

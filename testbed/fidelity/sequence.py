@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from testbed.contract.link import LinkSpec
-from testbed.fidelity.bench import MARGIN_NS, Bench
-from testbed.fidelity.delay import ALLOWANCE_NS
+from testbed.fidelity.bench import Bench
 from testbed.fidelity.frame import plain
 from testbed.fidelity.probe import Burst, Probe
 from testbed.fidelity.row import CalibrationRow
@@ -50,7 +49,7 @@ def measure_sequence(bench: Bench) -> tuple[list[CalibrationRow], list[int]]:
     spec = bench.way.spec
     per_frame = bench.serialisation_ns(SMALL)
     size = max(1, min(BURST, spec.buffer_bytes * 8 // 10 // SMALL))
-    wait = size * per_frame + bench.longest_ns + MARGIN_NS
+    wait = size * per_frame + bench.longest_ns + bench.precision.margin_ns
     bench.wire.reseed(bench.way)
     model = NetemModel(bench.delay)
     outcomes: list[tuple[int, Comparison]] = []
@@ -110,7 +109,7 @@ def _jitter_row(bench: Bench, outcomes: list[Comparison], count: int) -> Calibra
     ordered = jitter is not None and not jitter.reorder
     worst = max((outcome.worst_ns for outcome in outcomes), key=abs)
     overtaken = sum(outcome.overtaken for outcome in outcomes)
-    tolerance = ALLOWANCE_NS + bench.serialisation_ns(bench.full().wire_bytes)
+    tolerance = bench.precision.delay_ns + bench.serialisation_ns(bench.full().wire_bytes)
     text = f"off by at most {worst:+d} ns in {count} frames, {overtaken} overtaken"
     ok = count > 0 and abs(worst) <= tolerance and not (ordered and overtaken)
     return bench.row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.fidelity.bench import MARGIN_NS, Bench
+from testbed.fidelity.bench import Bench
 from testbed.fidelity.frame import plain
 from testbed.fidelity.kolmogorov import distance, limit
 from testbed.fidelity.probe import Probe
@@ -37,7 +37,7 @@ def measure_spread(bench: Bench, drawn: list[int]) -> CalibrationRow:
 
 def _over_a_period(bench: Bench, pacer: Pacer) -> list[int]:
     period = len(pacer.delays_ns) << pacer.shift
-    wait = max(period // SAMPLES, bench.longest_ns + MARGIN_NS)
+    wait = max(period // SAMPLES, bench.longest_ns + bench.precision.margin_ns)
     serialisation = bench.serialisation_ns(SMALL)
     with Probe(bench.source, bench.sink, plain(SMALL)) as probe:
         bursts = [probe.burst(1, wait) for _ in range(SAMPLES)]

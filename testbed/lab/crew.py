@@ -20,6 +20,10 @@ from testbed.errors import AgentError, LabError
 from testbed.lab.ledger import Ledger
 
 _STOP_S = 10.0
+_LOAD_S = 120.0
+"""Real seconds for loading models."""
+_FORK_S, _FORK_EACH_S = 2.0, 0.1
+"""Real seconds from there to the barrier, and more of them an agent."""
 
 
 class Crew:
@@ -30,6 +34,9 @@ class Crew:
     ) -> None:
         self._plan = plan
         self._run = run
+        self.barrier_ns = plan.guest.barrier_ns
+        self._real = plan.clock == "real"
+        self._loaded = False
         self._clients = {a.node for a in plan.agents if a.role is Role.CLIENT}
         self._waiting = {agent.node for agent in plan.agents}
         self._ended: dict[str, int] = {}
@@ -53,7 +60,7 @@ class Crew:
         ledger.acquire("process", "zygote and agents", self._end)
         self._zygote = subprocess.Popen(
             [sys.executable, "-B", "-m", "testbed_agents.zygote", str(listing), plan.clock],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if self._real else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=(run / "logs" / "zygote.log").open("ab"),
             bufsize=0,
@@ -76,14 +83,30 @@ class Crew:
         Raises:
             AgentError: an agent died first, or the barrier's time came.
         """
+        if self._real:
+            self._set_barrier(mark)
         while self._waiting:
-            if time.time_ns() >= self._plan.guest.barrier_ns:
+            if time.time_ns() >= self.barrier_ns:
                 raise AgentError(
                     "start the agents", ", ".join(sorted(self._waiting)),
                     "not ready when the barrier's time came",
                 )  # fmt: skip
-            self.watch(until_ns=self._plan.guest.barrier_ns)
+            self.watch(until_ns=self.barrier_ns)
             mark.touch(time.time_ns())
+
+    def _set_barrier(self, mark: Mark) -> None:
+        """Waits until models are loaded, and lets the barrier come shortly after that."""
+        deadline = time.time_ns() + int(_LOAD_S * 1e9)
+        while not self._loaded:
+            if time.time_ns() >= deadline:
+                raise AgentError("start the agents", "zygote", f"not loaded after {_LOAD_S:.0f} s")
+            self.watch(until_ns=deadline)
+            mark.touch(time.time_ns())
+        lead = _FORK_S + _FORK_EACH_S * len(self._plan.agents)
+        self.barrier_ns = time.time_ns() + int(lead * 1e9)
+        if self._zygote.stdin is None:
+            raise LabError("start the agents", "zygote", "it has no pipe")
+        self._zygote.stdin.write(f"{self.barrier_ns}\n".encode())
 
     def watch(self, until_ns: int) -> None:
         """Handles what agents report, until something came or the time is reached.
@@ -109,6 +132,9 @@ class Crew:
             self._note(json.loads(line))
 
     def _note(self, line: dict[str, object]) -> None:
+        if "loaded" in line:
+            self._loaded = True
+            return
         if "ready" in line:
             self._waiting.discard(str(line["ready"]))
             return
@@ -149,5 +175,6 @@ class Crew:
             except subprocess.TimeoutExpired:
                 self._zygote.kill()
                 self._zygote.wait()
-        if self._zygote.stdout is not None:
-            self._zygote.stdout.close()
+        for pipe in (self._zygote.stdin, self._zygote.stdout):
+            if pipe is not None:
+                pipe.close()

@@ -33,6 +33,11 @@ class Agents(Protocol):
     """The agents of a run. Leaving it ends every one. Each call raises AgentError where one
     is not ready in time, fails, or ends before it was told to."""
 
+    @property
+    def barrier_ns(self) -> int:
+        """CLOCK_REALTIME of the barrier; final once all are ready."""
+        ...
+
     def __enter__(self) -> Self: ...
 
     def __exit__(

@@ -6,11 +6,12 @@ true is refused here, before the first namespace exists.
 
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.hostfacts import HostFacts
-from testbed.plan.make import make_plan
+from testbed.plan.make import GUEST_START_NS, make_plan
 from testbed.plan.render import render
 from testbed.plan.roster import Capacity, Member, capacity, names_of, roster
 
 __all__ = [
+    "GUEST_START_NS",
     "Capacity",
     "HostFacts",
     "Member",

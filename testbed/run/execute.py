@@ -127,10 +127,10 @@ def execute(
             where the lab had started.
     """
     plan = prepared.plan
-    if plan.clock != "virtual":
+    if plan.host != "guest":
         raise UsageError(
-            "run the scenario", f"--clock {plan.clock}",
-            "only the virtual clock exists so far", "take --clock virtual",
+            "run the scenario", f"--on {plan.host}", "only the lab guest carries runs so far",
+            "leave out --on",
         )  # fmt: skip
     if folder is not None:
         refuse_taken(folder)
@@ -173,6 +173,7 @@ def _orders(run: Path, prepared: Prepared, tuning: Tuning) -> Orders:
         memory_bytes=tuning.memory_bytes or plan.guest.memory_bytes,
         entropy_seed=plan.guest.entropy_seed,
         start_ns=plan.guest.start_ns,
+        real=plan.clock == "real",
         stuck_after_s=tuning.stuck_after_s,
         shown={} if prepared.weights is None else {"weights": prepared.weights.parent},
     )

@@ -19,6 +19,7 @@ from testbed.contract.plan import Plan
 from testbed.contract.progress import FOLDER, Mark
 from testbed.errors import ExitStatus, FidelityError, LabError, TestbedError
 from testbed.fidelity.calibrate import Effort, calibrate_links
+from testbed.fidelity.precision import EXACT, LIVE
 from testbed.lab.crew import Crew
 from testbed.lab.ledger import Ledger
 from testbed.lab.mininet.lab import MininetLab
@@ -98,9 +99,9 @@ def let_agents_work(
     hire: Hire = crew_of,
 ) -> None:  # fmt: skip
     """Starts the agents and samples the links until every client has ended."""
-    barrier = plan.guest.barrier_ns
     with hire(plan, run, lab.paths(), ledger) as crew:
         crew.wait_ready(mark)
+        barrier = crew.barrier_ns
         if time.time_ns() >= barrier:
             raise LabError(
                 "pass the barrier", plan.scenario,
@@ -127,7 +128,9 @@ def _prove(plan: Plan, run: Path, lab: Lab, wires: Wires) -> None:
     Measuring uses up packets and counters, so the links that the agents get are fresh;
     the read-back shows that they are the ones that were measured.
     """
-    measured = calibrate_links(plan.network, lab.paths(), Effort.QUICK)
+    measured = calibrate_links(
+        plan.network, lab.paths(), Effort.QUICK, LIVE if plan.clock == "real" else EXACT
+    )
     wires.apply()
     fields = wires.read_back()
     sections = {

@@ -3,6 +3,7 @@ apart from reading files and facts of the host; touches nothing."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,7 +13,7 @@ from testbed.contract.plan import Plan
 from testbed.contract.role import Role
 from testbed.errors import HostError, UsageError
 from testbed.lab.program import run_module
-from testbed.plan import RunPaths, capacity, make_plan, names_of, roster
+from testbed.plan import GUEST_START_NS, RunPaths, capacity, make_plan, names_of, roster
 from testbed.run.hostfacts import read_host_facts
 from testbed.scenario import Scenario, load_scenario
 from testbed.scenario.load import scenario_path
@@ -89,6 +90,7 @@ def prepare(
         clock=clock,
         on=on,
         paths=RunPaths(weights=None if weights is None else f"{GUEST_WEIGHTS}/{weights.name}"),
+        start_ns=GUEST_START_NS if clock == "virtual" else time.time_ns(),
     )
     return Prepared(scenario, plan, requests, weights)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from testbed.contract.meeting import STOP, Meeting, Said, drain
+from testbed.contract.meeting import BARRIER, STOP, Meeting, Said, drain
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
 from testbed.contract.role import Role
@@ -15,13 +15,16 @@ from testbed.errors import AgentError
 
 _STOP_S = 20
 _STEP_S = 1.0
+_LOAD_S, _LEAD_S = 300, 2
+"""Real seconds for loading models, and from there to the barrier."""
 
 
 class ComposeCrew:
     """Agents that Compose started. Use as a context manager; the lab removes them."""
 
     def __init__(self, plan: Plan, run: Path) -> None:
-        self._barrier_ns = plan.guest.barrier_ns
+        self.barrier_ns = plan.guest.barrier_ns
+        self._real = plan.clock == "real"
         self._meeting = Meeting(run)
         self._nodes = {agent.node for agent in plan.agents}
         self._clients = {a.node for a in plan.agents if a.role is Role.CLIENT}
@@ -46,10 +49,11 @@ class ComposeCrew:
         Raises:
             AgentError: an agent died first, or the barrier's time came.
         """
+        deadline = time.time_ns() + _LOAD_S * 10**9 if self._real else self.barrier_ns
         with self._meeting.news(Said.READY) as news:
             while missing := self._nodes - self._meeting.names(Said.READY):
                 self._note()
-                left = (self._barrier_ns - time.time_ns()) / 1e9
+                left = (deadline - time.time_ns()) / 1e9
                 if left <= 0:
                     raise AgentError(
                         "start the agents", ", ".join(sorted(missing)),
@@ -57,6 +61,9 @@ class ComposeCrew:
                     )  # fmt: skip
                 drain(news, min(left, _STEP_S))
                 mark.touch(time.time_ns())
+        if self._real:
+            self.barrier_ns = time.time_ns() + _LEAD_S * 10**9
+            self._meeting.say(Said.WORD, BARRIER, str(self.barrier_ns))
 
     def watch(self, until_ns: int) -> None:
         """Handles what agents report, until something came or the time is reached.

@@ -51,6 +51,8 @@ class Orders:
     environment: Mapping[str, str] | None = None
     shown: Mapping[str, Path] = field(default_factory=dict)
     """More folders of the host, seen at /mnt/<key>, read-only: weights, tools."""
+    real: bool = False
+    """Whether the guest's clock is the host's; ``start_ns`` then says nothing."""
     engine: Path | None = None
     """Folder with the disk of a container Engine, seen at /mnt/engine, writable."""
 
@@ -126,8 +128,7 @@ def _kernel_argv(kernel: Kernel, orders: Orders) -> list[str]:
         )  # fmt: skip
     return [
         str(kernel.linux),
-        "time-travel=inf-cpu",
-        f"time-travel-start={orders.start_ns}",
+        *(() if orders.real else _travel(orders.start_ns)),
         f"mem={orders.memory_bytes // (1024 * 1024)}M",
         "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         f"init={python}",
@@ -135,6 +136,11 @@ def _kernel_argv(kernel: Kernel, orders: Orders) -> list[str]:
         "umid=guest", "quiet", "norandmaps", "nf_conntrack.hashsize=512",
         "--", "-I", "-S", "-B", "/proc/self/cwd/init.py",
     ]  # fmt: skip
+
+
+def _travel(start_ns: int) -> tuple[str, ...]:
+    """The virtual clock: it begins at a fixed date and jumps from timer to timer."""
+    return "time-travel=inf-cpu", f"time-travel-start={start_ns}"
 
 
 def _prepare(orders: Orders, staging: Path, code: Path) -> None:
