@@ -41,7 +41,7 @@ class HostName(StrEnum):
 ScenarioArgument = Annotated[str, typer.Argument(help="Name or path of a scenario file.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of the run; default: the scenario's.")]
 Lab = Annotated[
-    LabName | None, typer.Option(help="Where agents live. So far there is only mininet.")
+    LabName | None, typer.Option(help="Where agents live: namespaces of Mininet, or containers.")
 ]
 Clock = Annotated[
     ClockName | None, typer.Option(help="Clock of the lab. So far there is only virtual.")
@@ -50,6 +50,10 @@ On = Annotated[
     HostName | None,
     typer.Option(help="Kernel that carries the lab; the virtual clock needs guest."),
 ]
+
+
+def _say(words: str) -> None:
+    errors.print(words, markup=False)
 
 
 def run(
@@ -79,7 +83,7 @@ def run(
     )  # fmt: skip
     tuning = Tuning.parse(memory, stuck_after)
     with progress_bar(prepared.plan, errors) as watch:
-        finished = execute(prepared, out, watch, tuning)
+        finished = execute(prepared, out, watch, tuning, _say)
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
     console.print(f"report: {finished.folder / 'report.html'}", markup=False, soft_wrap=True)
     if as_json:

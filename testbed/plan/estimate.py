@@ -9,6 +9,7 @@ from testbed.contract.link import LinkSpec
 from testbed.contract.network import Network
 from testbed.contract.plan import Estimate
 from testbed.errors import HostError
+from testbed.plan.containers import engine_memory, engine_wall_s
 from testbed.plan.hostfacts import HostFacts
 from testbed.scenario.value import Scenario
 from testbed.units import Duration, Rate
@@ -46,15 +47,19 @@ def estimate(
     agents: int,
     virtual: bool,
     before_barrier_s: float,
+    lab: str = "mininet",
 ) -> Estimate:
     """What the run will take on one core of this machine."""
     payload = sum(request.wire_bytes for request in requests)
     tokens = sum(request.output_tokens for request in requests)
     window_s = scenario.window.deadline_ns / 1e9
-    memory = sum(part.bytes for part in memory_parts(scenario, network, agents))
+    memory = sum(part.bytes for part in memory_parts(scenario, network, agents, lab))
+    wall_s = _wall(scenario, payload, tokens, requests, window_s, virtual)
+    if lab == "compose":
+        wall_s += engine_wall_s(network)
     events = len(requests) * EVENTS_PER_REQUEST + tokens + _samples(network, window_s)
     return Estimate(
-        wall_s=round(_wall(scenario, payload, tokens, requests, window_s, virtual), 1),
+        wall_s=round(wall_s, 1),
         guest_memory_bytes=guest_memory(memory),
         host_memory_bytes=memory + ORCHESTRATOR_BYTES,
         disk_bytes=events * EVENT_BYTES + REPORT_BYTES,
@@ -117,7 +122,9 @@ def _wall(
     return start + traffic + passes * scenario.model.wall_per_token.value.seconds
 
 
-def memory_parts(scenario: Scenario, network: Network, agents: int) -> tuple[MemoryPart, ...]:
+def memory_parts(
+    scenario: Scenario, network: Network, agents: int, lab: str = "mininet"
+) -> tuple[MemoryPart, ...]:
     """What the guest holds, largest first: model, agents, KV of open requests, packets."""
     model = scenario.model
     real = scenario.workload.longest_input // scenario.shape.ratio
@@ -144,6 +151,10 @@ def memory_parts(scenario: Scenario, network: Network, agents: int) -> tuple[Mem
             for kind, spec in scenario.links
         ),
     ]
+    if lab == "compose":
+        remedy = "end other programs, or lower the topology's parameters"
+        words = f"an Engine with {len(network.nodes)} containers"
+        parts.append(MemoryPart(engine_memory(network), words, remedy))
     return tuple(sorted(parts, key=lambda part: -part.bytes))
 
 

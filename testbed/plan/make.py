@@ -60,7 +60,7 @@ def make_plan(
         HostError: the run does not fit this machine.
     """
     refuse_clock_and_place(scenario, clock, on)
-    refuse_what_is_planned(scenario, lab, clock)
+    refuse_what_is_planned(clock)
     refuse_serving(scenario)
     members = roster(scenario)
     refuse_requests(scenario, requests, frozenset(member.name for member in members))
@@ -68,9 +68,10 @@ def make_plan(
     refuse_unknown_names(scenario, network)
     barrier_ns = start_ns + BARRIER_AFTER_NS
     wanted = estimate(
-        scenario, network, requests, len(members), clock == "virtual", BARRIER_AFTER_NS / 1e9
-    )
-    largest = memory_parts(scenario, network, len(members))[0]
+        scenario, network, requests, len(members), clock == "virtual", BARRIER_AFTER_NS / 1e9,
+        lab,
+    )  # fmt: skip
+    largest = memory_parts(scenario, network, len(members), lab)[0]
     refuse_what_will_not_fit(scenario.name, wanted, host, largest)
     prices = scenario.file.prices
     counts = {role: scenario.count(role) for role in Role}

@@ -39,18 +39,17 @@ def refuse_clock_and_place(scenario: Scenario, clock: str, on: str) -> None:
             )
 
 
-def refuse_what_is_planned(scenario: Scenario, lab: str, clock: str) -> None:
+def refuse_what_is_planned(clock: str) -> None:
     """Refuse what files and options may name already, but nothing carries out yet.
 
     Raises:
         PlanError: with what to use instead.
     """
-    for wanted, subject, what, remedy in (
-        (lab != "mininet", f"--lab {lab}", "this lab", "use --lab mininet"),
-        (clock != "virtual", f"--clock {clock}", "this clock", "use --clock virtual"),
-    ):
-        if wanted:
-            raise PlanError("plan", subject, f"{what} is planned, not there yet", remedy)
+    if clock != "virtual":
+        raise PlanError(
+            "plan", f"--clock {clock}", "this clock is planned, not there yet",
+            "use --clock virtual",
+        )  # fmt: skip
 
 
 def refuse_serving(scenario: Scenario) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from testbed.lab.compose.guestengine import PROGRAMS
 from testbed.lab.compose.guestimage import Stock, engine_copy
 from testbed.lab.compose.images import Image, Target, build_images
 from testbed.lab.compose.inside import COMPOSE, PLACEMENT
+from testbed.lab.compose.plugin import find_plugin
 from testbed.lab.compose.steadyprogram import copy_steady
 from testbed.lab.guest.boot import Kernel
 from testbed.lab.hostledger import HostLedger
@@ -35,6 +35,7 @@ def lent_engine(
         HostError: images cannot be built or found, or the disk is full.
         LabError: the disk with the images cannot be prepared.
     """
+    plugin = find_plugin()
     with usable_engine(cache, say) as engine, ExitStack() as stack:
         images = build_images(engine, cache, say)
 
@@ -45,7 +46,7 @@ def lent_engine(
         copy = stack.enter_context(engine_copy(stock, export, kernel, cache, ledger, say))
         lent = stack.pop_all()
     with lent:
-        copy_steady(Path(sys.prefix) / "bin" / COMPOSE, copy / PROGRAMS / COMPOSE)
+        copy_steady(plugin.program, copy / PROGRAMS / COMPOSE)
         _place(run, images)
         yield copy
 

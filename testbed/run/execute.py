@@ -115,12 +115,14 @@ def execute(
     folder: Path | None,
     watch: Callable[[Progress, float], None] | None = None,
     tuning: Tuning = Tuning(),  # a frozen value
+    say: Callable[[str], None] = lambda _: None,
 ) -> Finished:
     """Runs the plan in a new folder and judges it.
 
     Args:
         folder: where the run is recorded; None makes one below ``runs``.
         watch: called with progress and wall seconds while the guest runs.
+        say: told what else takes long.
 
     Raises:
         TestbedError: what went wrong; the folder keeps everything, with an invalid verdict
@@ -144,7 +146,7 @@ def execute(
             run = make_folder(folder, ledger)
         with marked_unless_finished(run, ledger):
             write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
-            with _engine(prepared, run, kernel, ledger) as engine:
+            with _engine(prepared, run, kernel, ledger, say) as engine:
                 orders = replace(_orders(run, prepared, tuning), engine=engine)
                 outcome = boot(kernel, orders, cache_root(), watch)
             _raise_failure(run, outcome)
@@ -153,7 +155,7 @@ def execute(
 
 @contextmanager
 def _engine(
-    prepared: Prepared, run: Path, kernel: Kernel, ledger: HostLedger
+    prepared: Prepared, run: Path, kernel: Kernel, ledger: HostLedger, say: Callable[[str], None]
 ) -> Iterator[Path | None]:
     """What containers need besides the run folder: the folder of an Engine."""
     if prepared.plan.lab == "mininet":
@@ -161,7 +163,7 @@ def _engine(
         return
     from testbed.run.containers import lent_engine
 
-    with lent_engine(run, kernel, cache_root(), ledger, lambda words: None) as engine:
+    with lent_engine(run, kernel, cache_root(), ledger, say) as engine:
         yield engine
 
 

@@ -16,8 +16,6 @@ from testbed.contract.plan import Plan
 from testbed.contract.role import NodeKind
 from testbed.contract.segment import PLACEHOLDERS, seats_of, segments
 from testbed.errors import PlanError
-from testbed.plan import roster
-from testbed.plan.network import build_network
 from testbed.run.prepare import prepare
 
 pytestmark = pytest.mark.unit
@@ -28,11 +26,7 @@ PLACEMENT = Placement(project="pdd", router_image="r:1", agent_image="a:1", run=
 
 @cache
 def plan_of(scenario: str) -> Plan:
-    prepared = prepare(scenario)
-    network = build_network(
-        prepared.scenario, roster(prepared.scenario), prepared.plan.seed, "compose"
-    )
-    return prepared.plan.model_copy(update={"lab": "compose", "network": network})
+    return prepare(scenario, lab="compose").plan
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -127,10 +127,9 @@ SLOW = ("links.fabric.rate=10 Gbit/s", "links.client.rate=1 Gbit/s")
 @pytest.mark.parametrize(
     ("lab", "clock", "on", "settings", "subject"),
     [
-        ("compose", "virtual", "guest", (), "--lab compose: this lab"),
         ("mininet", "real", "guest", SLOW, "--clock real: this clock"),
         ("mininet", "real", "host", SLOW, "--clock real: this clock"),
-        ("compose", "real", "host", SLOW, "--lab compose: this lab"),
+        ("compose", "real", "host", SLOW, "--clock real: this clock"),
     ],
 )
 def test_what_is_not_built_yet_is_refused_as_planned(
@@ -145,6 +144,19 @@ def test_what_is_not_built_yet_is_refused_as_planned(
         plan(scenario, lab=lab, clock=clock, on=on)
     assert caught.value.exit_status is ExitStatus.USAGE
     assert caught.value.remedy.split()[0] in {"use", "set"}
+
+
+def test_containers_take_more_memory_and_time_and_wider_subnets() -> None:
+    scenario = load_scenario("hello")
+    small, large = plan(scenario), plan(scenario, lab="compose")
+    assert large.estimate.guest_memory_bytes > small.estimate.guest_memory_bytes
+    assert large.estimate.wall_s > small.estimate.wall_s
+    assert {
+        interface.address.rpartition("/")[2]
+        for node in large.network.nodes
+        for interface in node.interfaces
+        if interface.address
+    } == {"29"}
 
 
 def test_what_cannot_be_is_said_before_what_is_not_built() -> None:
