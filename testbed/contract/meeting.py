@@ -29,8 +29,6 @@ class Said(StrEnum):
 
     BUILT = "built"
     """Devices, addresses, routes and qdiscs are in place."""
-    CALIBRATED = "calibrated"
-    """Each link of a wire was measured and reads back as planned."""
     READY = "ready"
     """An agent has loaded what it needs."""
     ENDED = "ended"

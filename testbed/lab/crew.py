@@ -15,9 +15,10 @@ from types import TracebackType
 
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
-from testbed.contract.role import Role
 from testbed.errors import AgentError, LabError
 from testbed.lab.ledger import Ledger
+from testbed.lab.program import end_process
+from testbed.lab.roll import Roll
 
 _STOP_S = 10.0
 _LOAD_S = 120.0
@@ -37,10 +38,8 @@ class Crew:
         self.barrier_ns = plan.guest.barrier_ns
         self._real = plan.clock == "real"
         self._loaded = False
-        self._clients = {a.node for a in plan.agents if a.role is Role.CLIENT}
-        self._waiting = {agent.node for agent in plan.agents}
-        self._ended: dict[str, int] = {}
-        self._stopping = False
+        self.roll = Roll(plan)
+        self._waiting = set(self.roll.nodes)
         self._buffer = b""
         places = []
         folder = run / "agents"
@@ -138,17 +137,11 @@ class Crew:
         if "ready" in line:
             self._waiting.discard(str(line["ready"]))
             return
-        node, status = str(line["exit"]), int(str(line["status"]))
-        self._ended[node] = status
-        if status != 0 or (not self._stopping and node not in self._clients):
-            raise AgentError(
-                "run an agent", node, f"it ended with status {status} before it was told to",
-                f"see logs/{node}.log",
-            )  # fmt: skip
+        self.roll.end(str(line["exit"]), int(str(line["status"])))
 
     def clients_ended(self) -> bool:
         """Whether every client has ended by itself."""
-        return self._clients <= self._ended.keys()
+        return self.roll.clients_ended()
 
     def stop(self) -> None:
         """Asks every agent to end and waits for it.
@@ -156,25 +149,19 @@ class Crew:
         Raises:
             AgentError: an agent did not end in time or ended with a failure.
         """
-        self._stopping = True
+        self.roll.stopping = True
         self._zygote.send_signal(signal.SIGTERM)
         deadline = time.time_ns() + int(_STOP_S * 1e9)
-        nodes = {agent.node for agent in self._plan.agents}
-        while nodes - self._ended.keys():
+        while late := self.roll.alive():
             if time.time_ns() >= deadline:
-                late = sorted(nodes - self._ended.keys())
-                raise AgentError("stop the agents", ", ".join(late), f"alive after {_STOP_S} s")
+                raise AgentError(
+                    "stop the agents", ", ".join(sorted(late)), f"alive after {_STOP_S} s"
+                )
             self.watch(until_ns=deadline)
         self._zygote.wait()
 
     def _end(self) -> None:
-        if self._zygote.poll() is None:
-            self._zygote.send_signal(signal.SIGTERM)
-            try:
-                self._zygote.wait(timeout=_STOP_S)
-            except subprocess.TimeoutExpired:
-                self._zygote.kill()
-                self._zygote.wait()
+        end_process(self._zygote, _STOP_S)
         for pipe in (self._zygote.stdin, self._zygote.stdout):
             if pipe is not None:
                 pipe.close()

@@ -57,3 +57,15 @@ def run_program(
 def run_module(module: str, *arguments: str) -> Ended:
     """Runs ``python -m module`` with this interpreter."""
     return run_program(sys.executable, "-m", module, *arguments)
+
+
+def end_process(process: subprocess.Popen[bytes], most_s: float) -> None:
+    """SIGTERM, so that it can end in order; SIGKILL where that takes longer than ``most_s``."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(most_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Protocol, Self
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 from testbed.contract.network import Network
 from testbed.contract.progress import Mark
 
 
 class Lab(Protocol):
-    """A built network. Entering builds it, leaving undoes everything made."""
+    """A built network."""
 
     network: Network
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
     def paths(self) -> Mapping[str, str]:
         """Network namespace of every node, as a path."""
         ...
 
 
-class Agents(Protocol):
+class Agents(AbstractContextManager["Agents"], Protocol):
     """The agents of a run. Leaving it ends every one. Each call raises AgentError where one
     is not ready in time, fails, or ends before it was told to."""
 
@@ -37,15 +28,6 @@ class Agents(Protocol):
     def barrier_ns(self) -> int:
         """CLOCK_REALTIME of the barrier; final once all are ready."""
         ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
     def wait_ready(self, mark: Mark) -> None:
         """Returns when every agent is ready for the barrier."""

@@ -12,8 +12,7 @@ from testbed.compose import Placement
 from testbed.compose.placement import UNPRIVILEGED
 from testbed.lab.compose.archive import export_images
 from testbed.lab.compose.engine import usable_engine
-from testbed.lab.compose.guestengine import PROGRAMS
-from testbed.lab.compose.guestimage import Stock, engine_copy
+from testbed.lab.compose.guestimage import PROGRAMS, Stock, engine_copy
 from testbed.lab.compose.images import Image, Target, build_images
 from testbed.lab.compose.inside import COMPOSE, PLACEMENT
 from testbed.lab.compose.plugin import find_plugin

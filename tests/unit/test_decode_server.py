@@ -158,11 +158,16 @@ def hand_over(stage: Stage, upto: int) -> None:
         stage.post.say("r1", TokenIds(1, position, (token,), False, 0))
 
 
-async def awaits_rows(stage: Stage, upto: int) -> None:
-    """MD has its KV, and RLD has stopped at ``upto`` and would send the rows of its tokens."""
+async def asks_for_rows(stage: Stage, upto: int) -> None:
+    """MD has its KV and has asked RLD, which has told ``upto`` ids, to stop and keep its rows."""
     hand_over(stage, upto)
     await stage.kv(1)
     await stage.post.until(lambda: Takeover(1, 0, True) in stage.post.to("r1"))
+
+
+async def awaits_rows(stage: Stage, upto: int) -> None:
+    """MD has its KV, and RLD has stopped at ``upto`` and would send the rows of its tokens."""
+    await asks_for_rows(stage, upto)
     stage.post.say("r1", Evicted(1, upto, Ending.TAKEOVER))
 
 
@@ -227,9 +232,7 @@ def test_an_increment_for_which_no_room_is_left_is_refused() -> None:
 def test_rows_of_rld_may_overtake_its_word_where_they_end() -> None:
     async def scene(stage: Stage) -> None:
         stage.prepare(1, relay="r1")
-        hand_over(stage, 6)
-        await stage.kv(1)
-        await stage.post.until(lambda: Takeover(1, 0, True) in stage.post.to("r1"))
+        await asks_for_rows(stage, 6)
         async with asyncio.TaskGroup() as group:
             rows = group.create_task(rows_come(stage, 6))
             await stage.at_ms(40)
@@ -248,9 +251,7 @@ def test_rows_of_rld_may_overtake_its_word_where_they_end() -> None:
 def test_rows_whose_end_is_never_told_are_not_waited_for(end: Lost | Cancel) -> None:
     async def scene(stage: Stage) -> None:
         stage.prepare(1, relay="r1")
-        hand_over(stage, 6)
-        await stage.kv(1)
-        await stage.post.until(lambda: Takeover(1, 0, True) in stage.post.to("r1"))
+        await asks_for_rows(stage, 6)
         async with asyncio.TaskGroup() as group:
             rows = group.create_task(rows_come(stage, 6))
             await stage.at_ms(40)

@@ -10,8 +10,8 @@ from typing import Self
 from testbed.contract.meeting import BARRIER, STOP, Meeting, Said, drain
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
-from testbed.contract.role import Role
 from testbed.errors import AgentError
+from testbed.lab.roll import Roll
 
 _STOP_S = 20
 _STEP_S = 1.0
@@ -26,10 +26,7 @@ class ComposeCrew:
         self.barrier_ns = plan.guest.barrier_ns
         self._real = plan.clock == "real"
         self._meeting = Meeting(run)
-        self._nodes = {agent.node for agent in plan.agents}
-        self._clients = {a.node for a in plan.agents if a.role is Role.CLIENT}
-        self._ended: dict[str, int] = {}
-        self._stopping = False
+        self._roll = Roll(plan)
 
     def __enter__(self) -> Self:
         return self
@@ -40,7 +37,7 @@ class ComposeCrew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and not self._stopping:
+        if error is not None and not self._roll.stopping:
             self._meeting.say(Said.WORD, STOP)
 
     def wait_ready(self, mark: Mark) -> None:
@@ -51,7 +48,7 @@ class ComposeCrew:
         """
         deadline = time.time_ns() + _LOAD_S * 10**9 if self._real else self.barrier_ns
         with self._meeting.news(Said.READY) as news:
-            while missing := self._nodes - self._meeting.names(Said.READY):
+            while missing := self._roll.nodes - self._meeting.names(Said.READY):
                 self._note()
                 left = (deadline - time.time_ns()) / 1e9
                 if left <= 0:
@@ -72,27 +69,21 @@ class ComposeCrew:
             AgentError: an agent ended with a failure, or before it was told to.
         """
         with self._meeting.news(Said.ENDED) as news:
-            before = len(self._ended)
+            before = len(self._roll.ended)
             self._note()
             left = (until_ns - time.time_ns()) / 1e9
-            if len(self._ended) == before and left > 0:
+            if len(self._roll.ended) == before and left > 0:
                 drain(news, left)
                 self._note()
 
     def _note(self) -> None:
-        for node in sorted(self._meeting.names(Said.ENDED) - self._ended.keys()):
+        for node in sorted(self._meeting.names(Said.ENDED) - self._roll.ended.keys()):
             text = self._meeting.heard(Said.ENDED, node) or "1"
-            status = int(text.split()[0])
-            self._ended[node] = status
-            if status != 0 or (not self._stopping and node not in self._clients):
-                raise AgentError(
-                    "run an agent", node, f"it ended with status {status} before it was told to",
-                    f"see logs/{node}.log",
-                )  # fmt: skip
+            self._roll.end(node, int(text.split()[0]))
 
     def clients_ended(self) -> bool:
         """Whether every client has ended by itself."""
-        return self._clients <= self._ended.keys()
+        return self._roll.clients_ended()
 
     def stop(self) -> None:
         """Asks every agent to end and waits for it.
@@ -100,10 +91,10 @@ class ComposeCrew:
         Raises:
             AgentError: an agent did not end in time or ended with a failure.
         """
-        self._stopping = True
+        self._roll.stopping = True
         self._meeting.say(Said.WORD, STOP)
         deadline = time.time_ns() + _STOP_S * 10**9
-        while late := self._nodes - self._ended.keys():
+        while late := self._roll.alive():
             if time.time_ns() >= deadline:
                 raise AgentError(
                     "stop the agents", ", ".join(sorted(late)), f"alive after {_STOP_S} s"

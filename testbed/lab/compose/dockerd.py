@@ -29,6 +29,7 @@ from pathlib import Path
 from testbed.errors import HostError
 from testbed.lab.compose.refusal import refusal
 from testbed.lab.hostledger import HostLedger, Kind
+from testbed.lab.program import end_process
 
 FOLDER = "engine"
 """Name of the private Engine's folder below the cache."""
@@ -88,7 +89,7 @@ def private_dockerd(cache: Path, say: Callable[[str], None], networks: bool) -> 
             _wait_until_it_listens(process, folder)
             yield f"unix://{folder / 'sock'}"
         finally:
-            _end_child(process)
+            end_process(process, _END_MOST_S)
             _unmount(folder)
             ledger.release(Kind.ENGINE, folder)
 
@@ -142,16 +143,6 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], folder: Path) -> No
                 )
     finally:
         os.close(watched)
-
-
-def _end_child(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM, so that it ends its containers first; SIGKILL where that takes too long."""
-    process.terminate()
-    try:
-        process.wait(_END_MOST_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def end_left_dockerd(folder: Path) -> str:

@@ -20,7 +20,6 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import docker
@@ -28,10 +27,11 @@ from docker.errors import APIError
 
 from testbed.contract.progress import FOLDER, Mark
 from testbed.errors import LabError
-from testbed.lab.compose.guestimage import DISK
-from testbed.lab.compose.guestimage import PROGRAMS as PROGRAMS  # told to who uses the Engine
+from testbed.lab.built import Built
+from testbed.lab.compose.guestimage import DISK, PROGRAMS
 from testbed.lab.compose.loopdevice import mount, mount_disk
 from testbed.lab.ledger import Ledger
+from testbed.lab.program import end_process
 
 CONTROLLERS = ("cpu,cpuacct", "devices", "freezer", "pids", "blkio", "memory")
 ROOT = Path("/run/engine")
@@ -43,7 +43,7 @@ _READY_S, _END_S = 60.0, 20.0
 _TRANSLATED = Path("/proc/sys/net/bridge")
 
 
-class GuestEngine:
+class GuestEngine(Built):
     """A running Engine. Use as a context manager: leaving it ends every container and the Engine.
 
     Attributes:
@@ -53,44 +53,26 @@ class GuestEngine:
     def __init__(
         self, folder: Path, logs: Path, ledger: Ledger, settings: Mapping[str, str] | None = None
     ) -> None:
-        """Nothing happens before it is entered.
+        """As ``Built``.
 
         Args:
             folder: with the disk, which is changed, and the Engine's programs.
             logs: the folder ``logs`` of the run, for dockerd.log and progress marks.
             settings: more of dockerd's environment.
         """
+        super().__init__(ledger)
         self._folder = folder
         self._log = logs / "dockerd.log"
-        self._ledger = ledger
         self._settings = dict(settings or {})
         self._daemon: subprocess.Popen[bytes] | None = None
         self.client: docker.DockerClient
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self._ledger.undo_all()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        faults = self._ledger.undo_all()
-        if faults and error is None:
-            raise faults[0]
-
-    def _start(self) -> None:
+    def _build(self) -> None:
         for name in CONTROLLERS:
             target = Path("/sys/fs/cgroup") / name
             if not target.is_mount():
-                mount(self._ledger, target, "-t", "cgroup", "-o", name, name)
-        mount_disk(self._ledger, self._folder / DISK, ROOT / "data")
+                mount(self.ledger, target, "-t", "cgroup", "-o", name, name)
+        mount_disk(self.ledger, self._folder / DISK, ROOT / "data")
         self._keep_key()
         environment = {
             "PATH": f"{self._folder / PROGRAMS}:{_PLACES}",
@@ -98,7 +80,7 @@ class GuestEngine:
         }  # fmt: skip
         with _Readiness(ROOT / "notify") as readiness, self._log.open("ab") as log:
             environment["NOTIFY_SOCKET"] = str(ROOT / "notify")
-            self._ledger.acquire("process", "dockerd", self._end)
+            self.ledger.acquire("process", "dockerd", self._end)
             self._daemon = subprocess.Popen(
                 daemon_argv(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
@@ -108,12 +90,12 @@ class GuestEngine:
             if file.exists():
                 file.write_text("0", encoding="ascii")
         self.client = docker.DockerClient(base_url=f"unix://{SOCKET}", timeout=600)
-        self._ledger.acquire("containers", "all of the guest's Engine", self._end_containers)
+        self.ledger.acquire("containers", "all of the guest's Engine", self._end_containers)
 
     def _keep_key(self) -> None:
         """Older Engines write a key below /etc, which is read-only here: give it another place."""
         if _ETC.is_dir():
-            mount(self._ledger, _ETC, "-t", "tmpfs", "docker")
+            mount(self.ledger, _ETC, "-t", "tmpfs", "docker")
             content = {}
         else:
             content = {"deprecated-key-path": str(ROOT / "key.json")}
@@ -133,15 +115,8 @@ class GuestEngine:
             self.client.close()
 
     def _end(self) -> None:
-        daemon = self._daemon
-        if daemon is None or daemon.poll() is not None:
-            return
-        daemon.terminate()
-        try:
-            daemon.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
+        if self._daemon is not None:
+            end_process(self._daemon, _END_S)
 
 
 def daemon_argv() -> list[str]:

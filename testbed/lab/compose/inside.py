@@ -8,7 +8,8 @@ from pathlib import Path
 
 from testbed.compose import Placement
 from testbed.contract.plan import Plan
-from testbed.lab.compose.guestengine import PROGRAMS, SOCKET, GuestEngine
+from testbed.lab.compose.guestengine import SOCKET, GuestEngine
+from testbed.lab.compose.guestimage import PROGRAMS
 from testbed.lab.compose.lab import Compose, ComposeLab
 from testbed.lab.ledger import Ledger
 

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import docker
 from docker.errors import DockerException
@@ -24,6 +22,7 @@ from testbed.contract.progress import FOLDER
 from testbed.contract.role import NodeKind
 from testbed.contract.segment import seats_of
 from testbed.errors import LabError
+from testbed.lab.built import Built
 from testbed.lab.ledger import Ledger
 from testbed.lab.namespace import Namespaces
 from testbed.lab.program import Ended, run_program
@@ -49,7 +48,7 @@ class Compose:
         )  # fmt: skip
 
 
-class ComposeLab:
+class ComposeLab(Built):
     """A built network of containers. Use as a context manager: leaving it removes them all."""
 
     def __init__(
@@ -61,7 +60,7 @@ class ComposeLab:
         compose: Compose,
         ledger: Ledger,
     ) -> None:
-        """Nothing happens before it is entered."""
+        super().__init__(ledger)
         self._plan = plan
         self.network = plan.network
         self._run = run
@@ -69,26 +68,7 @@ class ComposeLab:
         self._client = client
         self._file = run / "compose.yaml"
         self._compose = compose
-        self._ledger = ledger
         self._paths: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        try:
-            self._build()
-        except BaseException:
-            self._ledger.undo_all()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        faults = self._ledger.undo_all()
-        if faults and error is None:
-            raise faults[0]
 
     def paths(self) -> Mapping[str, str]:
         """Network namespace of every container, as a path."""
@@ -113,7 +93,7 @@ class ComposeLab:
         heading = f"{self._plan.scenario}, seed {self._plan.seed}: rendered from plan.json"
         text = compose_yaml(render_compose(self._plan, self._placement), heading)
         self._file.write_text(text, encoding="utf-8")
-        self._ledger.acquire("compose project", self._placement.project, self._down)
+        self.ledger.acquire("compose project", self._placement.project, self._down)
         self._call("up", "--detach", "--no-build", "--pull", "never", "--quiet-pull")
         for name, container in sorted(self.containers().items()):
             self._paths[name] = f"/proc/{container.attrs['State']['Pid']}/ns/net"
@@ -147,7 +127,7 @@ class ComposeLab:
                 for name in sorted(missing & meeting.names(Said.ENDED)):
                     raise LabError(
                         "set up a container", name, meeting.heard(Said.ENDED, name) or "it ended",
-                        "see its log",
+                        f"see logs/{name}.container.log",
                     )  # fmt: skip
                 left = (until - time.time_ns()) / 1e9
                 if left <= 0:
@@ -171,7 +151,16 @@ class ComposeLab:
             namespaces.close()
 
     def _down(self) -> None:
-        self._call("down", "--timeout", "5", "--volumes")
+        """Keeps what containers said outside of their logs, and removes them all."""
+        try:
+            for name, container in self.containers().items():
+                said = container.logs()
+                if said:
+                    (self._run / "logs" / f"{name}.container.log").write_bytes(said)
+        except DockerException as error:
+            raise LabError("keep the containers' logs", self._run.name, str(error)) from error
+        finally:
+            self._call("down", "--timeout", "5", "--volumes")
 
     def _call(self, *words: str) -> None:
         done = self._compose.call(self._file, *words)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from types import TracebackType
 
 from testbed.contract.network import Interface, Link, Network, Node
 from testbed.errors import LabError
+from testbed.lab.built import Built
 from testbed.lab.configure import (
     add_neighbours,
     add_routes,
@@ -29,32 +29,14 @@ with warnings.catch_warnings():
     from mininet.net import Mininet
 
 
-class MininetLab:
+class MininetLab(Built):
     """A built network. Use as a context manager: leaving it undoes everything made."""
 
     def __init__(self, network: Network, ledger: Ledger) -> None:
+        super().__init__(ledger)
         self.network = network
-        self.ledger = ledger
         self.net = Mininet(topo=None, build=False, controller=None)
         self.namespaces = Namespaces({})
-
-    def __enter__(self) -> MininetLab:
-        try:
-            self._build()
-        except BaseException:
-            self.ledger.undo_all()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        faults = self.ledger.undo_all()
-        if faults and error is None:
-            raise faults[0]
 
     def paths(self) -> Mapping[str, str]:
         """Network namespace of every node, as a path."""

@@ -82,7 +82,7 @@ class MortalCrew(Crew):
     def _note(self, line: dict[str, object]) -> None:
         node = str(line.get("exit"))
         if line.get("status") == -signal.SIGKILL and node in {node for node, _, _ in deaths()}:
-            self._ended[node] = -signal.SIGKILL
+            self.roll.ended[node] = -signal.SIGKILL
         else:
             super()._note(line)
 
