@@ -38,6 +38,8 @@ from testbed.units import Duration, Size
 
 LEAST_MEMORY = 256 * 2**20
 """Bytes below which no lab guest comes up."""
+LEAST_WITH_ENGINE = 1024 * 2**20
+"""Bytes below which a guest with a container Engine does nothing but look for memory."""
 _ANALYSED = ("record-readable", "The record can be analysed.")
 _RAISED = {kind.__name__: kind for kind in (AgentError, FidelityError, HostError, LabError)}
 
@@ -133,6 +135,12 @@ def execute(
         raise UsageError(
             "run the scenario", f"--on {plan.host}", "only the lab guest carries runs so far",
             "leave out --on",
+        )  # fmt: skip
+    if plan.lab == "compose" and (tuning.memory_bytes or LEAST_WITH_ENGINE) < LEAST_WITH_ENGINE:
+        raise UsageError(
+            "run the scenario", f"--memory of {(tuning.memory_bytes or 0) // 2**20} MiB",
+            "a guest with a container Engine needs at least 1 GiB",
+            "leave --memory out to take what was planned",
         )  # fmt: skip
     if folder is not None:
         refuse_taken(folder)

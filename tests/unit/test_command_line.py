@@ -34,6 +34,7 @@ testbed.__test__ = False  # type: ignore[attr-defined]
         (("run", "hello", "--set", "links.wan.rtt=20"), 2, "links.wan.rtt"),
         (("run", "hello", "--clock", "virtual", "--on", "host"), 2, "--on"),
         (("run", "hello", "--memory", "64 MiB"), 2, "256 MiB"),
+        (("run", "hello", "--lab", "compose", "--memory", "300 MiB"), 2, "at least 1 GiB"),
         (("run", "hello", "--memory", "100 TiB"), 4, "free"),
         (("run", "hello", "--memory", "64"), 2, "unit"),
         (("run", "hello", "--stuck-after", "0 s"), 2, "1 s"),
