@@ -14,20 +14,31 @@ import time
 import traceback
 from pathlib import Path
 
-from testbed.contract.meeting import BARRIER, STOP, Meeting, Said, drain
+from testbed.contract.health import Health
+from testbed.contract.meeting import BARRIER, LOAD, STOP, Meeting, Said, drain
+from testbed.contract.note import NoRunError, run_of
 from testbed.errors import AgentError
 
-_BARRIER_WAIT_S = 600
+_WAIT_NS = 600 * 10**9
 _LOOK_AGAIN_S = 1.0
+_STOPS = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
-def run_contained(run: Path, node: str, virtual: bool) -> int:
-    """Loads what the agent needs, says so, and runs it to its end; the agent's exit status."""
+def run_contained(run: Path, node: str, virtual: bool, health: Health | None = None) -> int:
+    """Loads what the agent needs, says so, and runs it to its end; the agent's exit status.
+
+    Links are measured first: loading would be in the way of a live clock, and what agents say to
+    each other before the barrier in the way of the frames that measure.
+
+    Args:
+        health: told when it is ready.
+    """
+    meeting = Meeting(run)
+    meeting.wait(Said.WORD, LOAD, time.time_ns() + _WAIT_NS)
     from testbed_agents.control.steady import steady_libzmq
     from testbed_agents.mains import MAINS, MODEL_FREE
     from testbed_agents.runtime import read_config, run_agent
 
-    meeting = Meeting(run)
     config = read_config(run / "agents" / f"{node}.json")
     if virtual:
         steady_libzmq()
@@ -36,19 +47,18 @@ def run_contained(run: Path, node: str, virtual: bool) -> int:
 
         preload(config.model)
 
-    def ready() -> None:
+    def ready() -> int | None:
         meeting.say(Said.READY, node)
+        if health is not None:
+            health.say_ready()
+        if virtual:
+            return None
+        return int(meeting.wait(Said.WORD, BARRIER, time.time_ns() + _WAIT_NS))
 
-    if virtual:
-        return run_agent(config, MAINS[config.role], ready, virtual=True)
-    ready()
-    until = time.time_ns() + _BARRIER_WAIT_S * 10**9
-    barrier_ns = int(meeting.wait(Said.WORD, BARRIER, until))
-    config = config.model_copy(update={"barrier_ns": barrier_ns})
-    return run_agent(config, MAINS[config.role], lambda: None)
+    return run_agent(config, MAINS[config.role], ready, virtual=virtual)
 
 
-def _child(run: Path, node: str, virtual: bool) -> int:
+def _child(run: Path, node: str, virtual: bool, health: Health | None) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -60,7 +70,7 @@ def _child(run: Path, node: str, virtual: bool) -> int:
         log = os.open(run / "logs" / f"{node}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        status = run_contained(run, node, virtual)
+        status = run_contained(run, node, virtual, health)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -70,8 +80,20 @@ def _child(run: Path, node: str, virtual: bool) -> int:
 
 
 def main(folder: str, node: str, clock: str) -> int:
-    """The container's program; its exit status is the agent's."""
-    run = Path(folder)
+    """The container's program; its exit status is the agent's.
+
+    Args:
+        folder: the run folder; or that of all runs, where containers are on their own.
+    """
+    try:
+        run = run_of(Path(folder))
+    except NoRunError:
+        print("there is no run to take part in")
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        signal.sigwait(_STOPS)
+        return 0
+    alone = run != Path(folder)
+    health = Health() if alone and os.getpid() == 1 else None  # the client's speaks by its leader
     meeting = Meeting(run)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -79,7 +101,9 @@ def main(folder: str, node: str, clock: str) -> int:
     asked = []
     signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    child: int | None = _child(run, node, clock == "virtual")
+    if alone:
+        meeting.say(Said.HERE, node)
+    child: int | None = _child(run, node, clock == "virtual", health)
     status = 0
     told = False
     with meeting.news(Said.WORD) as news:

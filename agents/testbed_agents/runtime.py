@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from testbed.contract.agent import AgentConfig
@@ -18,10 +19,15 @@ from testbed.contract.progress import FOLDER, Mark
 from testbed.contract.role import Role
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.control.mailbox import Mailbox
+from testbed_agents.trouble import Trouble
 
 LAYERS_PER_MARK = 8
 """A mark is a system call and reads the clock: small models should hardly make any between
 layers, and a layer of a large one takes far less than the 120 s after which a run is stuck."""
+
+
+Ready = Callable[[], int | None]
+"""Returns the time of the barrier where only now somebody knows it, else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +41,10 @@ class Runtime:
     mark: Mark
     stop: asyncio.Event
     """Set when the lab asks the agent to end (SIGTERM)."""
-    ready: Callable[[], None]
-    """Tells the lab that this agent waits at the barrier."""
+    ready: Ready
+    """Tells the lab that this agent waits at the barrier; see ``Ready``."""
+    trouble: Trouble
+    """The faults that this agent is to suffer by its own hand."""
 
     @property
     def router(self) -> str:
@@ -45,7 +53,7 @@ class Runtime:
 
     def progress(self) -> None:
         """Marks progress between layers and steps; most calls only count."""
-        self.mark.step(self.clock.now_ns() + self.config.barrier_ns)
+        self.mark.step(self.clock.realtime_ns())
 
     def layer_progress(self) -> Callable[[], None]:
         """For ``Engine.watch``: marks progress after every ``LAYERS_PER_MARK``-th layer."""
@@ -55,17 +63,24 @@ class Runtime:
             nonlocal passed
             passed += 1
             if passed % LAYERS_PER_MARK == 0:
-                self.mark.touch(self.clock.now_ns() + self.config.barrier_ns)
+                self.mark.touch(self.clock.realtime_ns())
 
         return layer
 
     async def barrier(self) -> None:
         """Passes the common barrier; nothing may be connected before it."""
-        self.events.emit(Kind.AGENT_READY, role=self.config.role.value)
-        self.ready()
+        if self.clock.virtual:
+            self.events.emit(Kind.AGENT_READY, role=self.config.role.value)
+            self.ready()
+        else:
+            barrier_ns = self.ready()
+            if barrier_ns is not None:
+                self.clock.start(barrier_ns)
+            self.events.emit(Kind.AGENT_READY, role=self.config.role.value)
         await self.clock.until(0)
         self.events.emit(Kind.BARRIER)
         self.events.flush()
+        self.trouble.start()
 
 
 Main = Callable[[Runtime], Awaitable[None]]
@@ -74,7 +89,7 @@ Main = Callable[[Runtime], Awaitable[None]]
 def run_agent(
     config: AgentConfig,
     main: Main,
-    ready: Callable[[], None],
+    ready: Ready,
     before_start: Callable[[], None] = lambda: None,
     virtual: bool = False,
 ) -> int:
@@ -86,8 +101,9 @@ def run_agent(
     stream = open(config.events, "x", encoding="utf-8")  # noqa: SIM115  # closed below, after fsync
     mark = Mark(Path(config.events).parent.parent / FOLDER, config.node)
     before_start()
-    clock = AgentClock(config.barrier_ns, virtual)
+    clock = AgentClock(config.barrier_ns, virtual, slow=config.slow)
     events = EventLog(stream, config.node, clock)
+    clock.late = partial(_tell_late_step, events)
     status = 1
     try:
         loop = new_loop()
@@ -97,11 +113,17 @@ def run_agent(
     except BaseException:
         traceback.print_exc(file=sys.stderr)
     finally:
+        if not virtual:
+            clock.lateness.tell(events)
         events.emit(Kind.AGENT_STOP, status=status)
         events.flush()
         os.fsync(stream.fileno())
         stream.close()
     return status
+
+
+def _tell_late_step(events: EventLog, profile_ns: int, took_ns: int) -> None:
+    events.emit(Kind.STEP_LATE, profile_ns=profile_ns, took_ns=took_ns)
 
 
 async def _drive(
@@ -110,14 +132,18 @@ async def _drive(
     events: EventLog,
     mark: Mark,
     main: Main,
-    ready: Callable[[], None],
+    ready: Ready,
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    with Mailbox(config.node, config.address, config.control_port, config.peers) as mailbox:
-        await main(Runtime(config, clock, events, mailbox, mark, stop, ready))
+    with Mailbox(
+        config.node, config.address, config.control_port, config.peers, config.slow
+    ) as mailbox:
+        trouble = Trouble(config, clock, events)
+        runtime = Runtime(config, clock, events, mailbox, mark, stop, ready, trouble)
+        await trouble.beside(main(runtime))
 
 
 async def until_stopped(stop: asyncio.Event, *work: Awaitable[None]) -> None:

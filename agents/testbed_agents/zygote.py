@@ -5,8 +5,8 @@ thirty agents share it. Each child enters its node's network namespace, opens it
 gives up every capability, and only then runs.
 
 Speaks JSON lines on stdout: ``{"ready": node}`` and ``{"exit": node, "status": n}``. Under a real
-clock nobody knows beforehand how long loading takes: ``{"loaded": true}`` then asks for the time
-of the barrier, which comes as one line on stdin.
+clock nobody knows beforehand how long that takes: who is ready then waits for the time of the
+barrier, which comes as 8 bytes for each agent through a pipe.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import gc
 import json
 import os
 import signal
+import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP, _PR_SET_NAME = 38, 24, 15
 _libc = ctypes.CDLL(None, use_errno=True)
 _OBJECTS_PER_COLLECTION = 50_000
 """New objects before the collector looks for cycles: an agent makes hardly any."""
+BARRIER = struct.Struct("=q")
 _SIGNALS = frozenset({signal.SIGTERM, signal.SIGCHLD})
 
 
@@ -61,7 +63,7 @@ def give_up_privileges(owner: int, group: int) -> None:
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def _child(place: Placement, config: AgentConfig, say: int, virtual: bool) -> int:
+def _child(place: Placement, config: AgentConfig, say: int, told: int | None) -> int:
     namespace = os.open(place.namespace, os.O_RDONLY | os.O_CLOEXEC)
     if _libc.setns(namespace, _CLONE_NEWNET) != 0:
         raise AgentError("enter the namespace", config.node, os.strerror(ctypes.get_errno()))
@@ -73,26 +75,35 @@ def _child(place: Placement, config: AgentConfig, say: int, virtual: bool) -> in
     _libc.prctl(_PR_SET_NAME, config.node.encode()[:15], 0, 0, 0)
     owner = os.stat(Path(config.events).parent)
 
-    def ready() -> None:
+    def ready() -> int | None:
         os.write(say, (json.dumps({"ready": config.node}) + "\n").encode())
+        return None if told is None else _barrier(told, config.node)
 
     return run_agent(
         config,
         MAINS[config.role],
         ready,
         lambda: give_up_privileges(owner.st_uid, owner.st_gid),
-        virtual,
+        virtual=told is None,
     )
 
 
-def _fork(place: Placement, config: AgentConfig, say: int, virtual: bool) -> int:
+def _barrier(told: int, node: str) -> int:
+    """Waits for the time of the barrier (CLOCK_REALTIME); writes of 8 bytes come in one piece."""
+    data = os.read(told, BARRIER.size)
+    if len(data) != BARRIER.size:
+        raise AgentError("wait for the barrier's time", node, "the lab went away")
+    return int(BARRIER.unpack(data)[0])
+
+
+def _fork(place: Placement, config: AgentConfig, say: int, told: int | None) -> int:
     pid = os.fork()
     if pid:
         return pid
     status = 1
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        status = _child(place, config, say, virtual)
+        status = _child(place, config, say, told)
     except BaseException as error:
         os.write(2, f"{config.node}: {type(error).__name__}: {error}\n".encode())
     finally:
@@ -101,13 +112,15 @@ def _fork(place: Placement, config: AgentConfig, say: int, virtual: bool) -> int
         os._exit(status)
 
 
-def main(path: str, virtual: bool) -> int:
+def main(path: str, told: int | None) -> int:
     """Reads the placements, loads what the agents need, forks them, reports their ends.
 
-    ``virtual``: the clock is the guest's, so nothing may depend on the host's speed.
+    Args:
+        told: descriptor by which the barrier's time comes; None under the virtual clock, where
+            it stands in the configuration, and nothing may depend on the host's speed.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # before any thread: all inherit it
-    if virtual:
+    if told is None:
         steady_libzmq()
     listed = json.loads(Path(path).read_text(encoding="utf-8"))
     places = [Placement(**item) for item in listed]
@@ -122,12 +135,8 @@ def main(path: str, virtual: bool) -> int:
     gc.freeze()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     say = os.dup(1)
-    if not virtual:
-        os.write(say, b'{"loaded": true}\n')
-        barrier_ns = int(sys.stdin.readline())
-        configs = [one.model_copy(update={"barrier_ns": barrier_ns}) for one in configs]
     running = {
-        _fork(place, config, say, virtual): config.node
+        _fork(place, config, say, told): config.node
         for place, config in zip(places, configs, strict=True)
     }
 
@@ -145,4 +154,4 @@ def main(path: str, virtual: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], virtual=sys.argv[2] == "virtual"))
+    sys.exit(main(sys.argv[1], None if sys.argv[2] == "virtual" else int(sys.argv[3])))

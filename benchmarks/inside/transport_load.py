@@ -22,12 +22,12 @@ from testbed.contract.agent import (
     Hardware,
     ModelConfig,
     Peer,
-    Pool,
     Shape,
     Tcp,
     Window,
 )
 from testbed.contract.event import EventLog
+from testbed.contract.pool import Pool
 from testbed.contract.role import Role
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.pool import AcquireError

@@ -12,8 +12,9 @@ from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.scenario.profiles import model_facts
 
-HEADER_BYTES, ENTRY_BYTES, CHUNK_BYTES = 64, 20, 72
-"""What a transfer is framed by on the wire: once, for each block, for each chunk."""
+HEADER_BYTES, ENTRY_BYTES, CHUNK_BYTES, PART_BYTES = 64, 20, 72, 44
+"""What a transfer is framed by on the wire: once, for each block, for each chunk; each part of one
+that goes over several connections has its own head, and says what it is a part of."""
 
 
 class BytesConserved:
@@ -96,4 +97,6 @@ def _most(case: Case, blocks: int, real_tokens: int) -> int:
     models = model_facts().models
     facts = next(facts for name, facts in models.items() if name == case.plan.model)
     frames = HEADER_BYTES + blocks * ENTRY_BYTES + max(1, blocks) * CHUNK_BYTES
+    stripes = case.plan.agents[0].pool.stripes
+    frames += stripes * (HEADER_BYTES + PART_BYTES) if stripes > 1 else 0
     return frames + real_tokens * facts.kv_per_real_token.value.bytes

@@ -60,6 +60,11 @@ class Step:
     blocks: int = NONE
 
 
+def in_order(step: Step) -> tuple[int, str, int]:
+    """By time, then by node and the number of its event."""
+    return step.t, step.node, step.seq
+
+
 @dataclass(frozen=True, slots=True)
 class LinkSample:
     """Counters of one direction of a link over ``interval_ns`` that ended at ``t``."""
@@ -86,6 +91,45 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """What one process counted of its own lateness: waits by bucket, steps, late steps."""
+
+    node: str
+    waits: dict[int, int]
+    steps: int
+    late_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """The end of a node's container, for good or not; a wire's counters end with it."""
+
+    t: int
+    node: str
+    wanted: bool
+    """Whether a fault of the run made it end."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultMoment:
+    """A fault came into force on something, or was undone there."""
+
+    t: int
+    fault: str
+    subject: str
+    began: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSample:
+    """Time of all processors of the machine: taken away by others, busy, and in all."""
+
+    steal_ns: int
+    busy_ns: int
+    interval_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """Completeness and order of one node's events.
 
@@ -106,10 +150,12 @@ class Sequence:
 
 @dataclass(slots=True)
 class History:
-    """All of it. ``steps`` and ``samples`` are in order of (t, node, seq)."""
+    """All of it. ``steps``, ``connections`` and ``samples`` are in order of (t, node, seq)."""
 
     stories: dict[int, Story] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+    connections: list[Step] = field(default_factory=list)
+    """Those opened on demand and closed: no traffic of any request."""
     samples: list[LinkSample] = field(default_factory=list)
     moments: list[Moment] = field(default_factory=list)
     sequences: dict[str, Sequence] = field(default_factory=dict)
@@ -120,9 +166,14 @@ class History:
     decode_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Per request: start and end of its decode; NONE where one is missing."""
     plane: Plane = field(default_factory=Plane)
+    tallies: list[Tally] = field(default_factory=list)
+    machine: list[MachineSample] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     """Agents that the router lost: what they held or had under way ended with them. That an
     agent died is the matter of ``agents-stopped``."""
+    falls: list[Fall] = field(default_factory=list)
+    deeds: list[FaultMoment] = field(default_factory=list)
+    """Begins and ends of faults, in the order of the record."""
 
     def of(self, *kinds: Kind) -> Iterator[Step]:
         """Yield the steps of these kinds, in order."""
@@ -144,6 +195,11 @@ _STEPS = frozenset(
         Kind.POOL_ACQUIRED,
         Kind.POOL_RELEASED,
         Kind.POOL_REFUSED,
+        Kind.POOL_JOINED,
+        Kind.POOL_LEFT,
+        Kind.POOL_SUSPENDED,
+        Kind.POOL_RESUMED,
+        Kind.CONNECTION_OPENING,
         Kind.TRANSFER_START,
         Kind.TRANSFER_ACKED,
         Kind.TRANSFER_FAILED,
@@ -152,13 +208,19 @@ _STEPS = frozenset(
         Kind.KV_REFUSED,
     }
 )
-_WITH_REASON = frozenset({Kind.POOL_REFUSED, Kind.TRANSFER_FAILED, Kind.KV_REFUSED})
+_CONNECTIONS = frozenset({Kind.CONNECTION_OPENED, Kind.CONNECTION_CLOSED})
+_WITH_REASON = frozenset(
+    {Kind.POOL_REFUSED, Kind.CONNECTION_CLOSED, Kind.TRANSFER_FAILED, Kind.KV_REFUSED}
+)
 _WITHOUT_PEER = frozenset({Kind.KV_VERIFIED, Kind.KV_REFUSED})
 _MOMENTS = frozenset({Kind.BARRIER, Kind.AGENT_READY, Kind.AGENT_STOP})
 _UNREAD = frozenset(
     {
         Kind.TCP_INFO,
         Kind.PREFILL_QUEUED,
+        Kind.NODE_BACK,
+        Kind.SHAPING_LOST,
+        Kind.STEP_LATE,
     }
 )
 _KINDS = {kind.value: kind for kind in Kind}
@@ -182,7 +244,8 @@ def read_history(events: Path) -> History:
             _take(history, line, stamps)
     for node, seen in stamps.items():
         history.sequences[node] = _sequence(seen)
-    history.steps.sort(key=lambda step: (step.t, step.node, step.seq))
+    for steps in (history.steps, history.connections):
+        steps.sort(key=in_order)
     history.samples.sort(key=lambda sample: (sample.t, sample.link, sample.direction))
     history.moments.sort(key=lambda moment: (moment.t, moment.node, moment.seq))
     history.plane.settle()
@@ -216,8 +279,20 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
         history.plane.take(line, t, node, seq, kind)
     if kind in _STEPS:
         history.steps.append(_step(line, t, node, seq, kind))
+    elif kind in _CONNECTIONS:
+        history.connections.append(_step(line, t, node, seq, kind))
     elif kind is Kind.LINK_SAMPLE:
         history.samples.append(_sample(line, t))
+    elif kind is Kind.CLOCK_TALLY:
+        history.tallies.append(
+            Tally(node, line.counts("waits"), line.integer("steps"), line.integer("late"))
+        )
+    elif kind is Kind.HOST_SAMPLE:
+        history.machine.append(
+            MachineSample(
+                line.integer("steal_ns"), line.integer("busy_ns"), line.integer("interval_ns")
+            )
+        )
     elif kind in _MOMENTS:
         status = line.integer("status") if kind is Kind.AGENT_STOP else NONE
         history.moments.append(Moment(t, node, seq, kind, status))
@@ -227,6 +302,12 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
         _span(history.decode_ns, job_of(line), t, kind is Kind.DECODE_START)
     elif kind is Kind.INSTANCE_LOST:
         history.lost.add(line.text("peer"))
+    elif kind is Kind.NODE_LOST:
+        history.falls.append(Fall(t, line.text("peer"), line.truth("wanted")))
+    elif kind is Kind.FAULT_BEGAN or kind is Kind.FAULT_ENDED:
+        history.deeds.append(
+            FaultMoment(t, line.text("fault"), line.text("subject"), kind is Kind.FAULT_BEGAN)
+        )
     elif kind is Kind.CACHE_MATCHED:
         matched = line.integer("blocks"), line.integer("of")
         history.matched[node, job_of(line)] = matched
@@ -240,7 +321,7 @@ def _step(line: Line, t: int, node: str, seq: int, kind: Kind) -> Step:
         node=node,
         seq=seq,
         kind=kind,
-        req=job_of(line),
+        req=NONE if kind is Kind.CONNECTION_CLOSED else job_of(line),
         size=line.integer("size"),
         peer="" if kind in _WITHOUT_PEER else line.text("peer"),
         conn=line.integer_or("conn", NONE),

@@ -17,11 +17,13 @@ from testbed.checks.deadline_kept import DeadlineKept
 from testbed.checks.drops_explained import DropsExplained
 from testbed.checks.endings import endings
 from testbed.checks.expectation import Expectation, compare
+from testbed.checks.faults_kept import FaultsKept
 from testbed.checks.finding import Finding, Status
 from testbed.checks.ids_told import IdsTold
 from testbed.checks.links_faithful import LinksFaithful
 from testbed.checks.littles_law import LittlesLaw
 from testbed.checks.memory_kept import MemoryKept
+from testbed.checks.on_time import OnTime
 from testbed.checks.payload_sampled import PayloadSampled
 from testbed.checks.pool_kept import PoolBounded, PoolFair
 from testbed.checks.record_complete import RecordComplete
@@ -38,7 +40,9 @@ CHECKS: tuple[Check, ...] = (
     TimeOrdered(),
     AgentsStopped(),
     BarrierPassed(),
+    OnTime(),
     LinksFaithful(),
+    FaultsKept(),
     PayloadSampled(),
     TokensEqual(),
     TokensOrdered(),

@@ -38,6 +38,13 @@ class Line:
             return value
         raise self.fault(f"field {key!r} is {value!r}, not text")
 
+    def truth(self, key: str) -> bool:
+        """Return a field that is true or false."""
+        value = self._fields.get(key)
+        if isinstance(value, bool):
+            return value
+        raise self.fault(f"field {key!r} is {value!r}, neither true nor false")
+
     def number(self, key: str) -> float:
         """Return a number, whole or not."""
         value = self._fields.get(key)
@@ -62,6 +69,15 @@ class Line:
         if isinstance(value, list) and all(type(item) in (int, float) for item in value):
             return tuple(float(item) for item in value)
         raise self.fault(f"field {key!r} is not a list of numbers")
+
+    def counts(self, key: str) -> dict[int, int]:
+        """Return counts by a whole number."""
+        value = self._fields.get(key)
+        if isinstance(value, dict) and all(
+            name.isdecimal() and type(count) is int for name, count in value.items()
+        ):
+            return {int(name): count for name, count in value.items()}
+        raise self.fault(f"field {key!r} is not a table of counts")
 
     def fault(self, cause: str) -> AnalysisError:
         """Build the error that names this line."""

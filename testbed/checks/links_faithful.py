@@ -25,4 +25,10 @@ class LinksFaithful:
         broken = [f"{row.section}: {row}" for row in case.fidelity if not row.ok]
         good = len(case.fidelity) - len(broken)
         evidence = f"{good} of {len(case.fidelity)} compared quantities are as planned"
+        for fall in case.history.falls:
+            if not fall.wanted:
+                evidence += (
+                    f"; {fall.node} ended {fall.t / 1e9:.3f} s after the barrier although no fault "
+                    "wanted it, and was as planned again when it was back"
+                )
         return found(self.name, self.claim, evidence, broken, Status.INVALID)

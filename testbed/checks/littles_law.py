@@ -102,7 +102,7 @@ def _stays(case: Case) -> list[_Stay]:
             if step.kind is Kind.POOL_ACQUIRED:
                 current[key].acquired = step.t
                 current[key].wait_ns = step.wait_ns
-            else:
+            elif step.kind in (Kind.POOL_RELEASED, Kind.POOL_REFUSED):
                 current[key].released = step.t
     for step in case.history.of(Kind.TRANSFER_ACKED):
         stay = current.get(((step.node, step.peer), step.req))

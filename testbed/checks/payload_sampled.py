@@ -3,7 +3,8 @@
 Which of several parallel legs a connection takes is a hash, and a leg may stay empty. What
 must cross is a *cut*: all links that leave the sender, all that enter the receiver, and, where
 only they join the two, all WAN links. Bytes sampled over a cut include headers and what was
-sent again, so they are never fewer than the acknowledged payload.
+sent again, so they are never fewer than the acknowledged payload. Where a wire's container ended
+meanwhile, its last counters went with it, and nothing can be said of cuts through it.
 """
 
 from __future__ import annotations
@@ -36,8 +37,14 @@ class PayloadSampled:
         for sample in case.history.samples:
             sampled[sample.link, sample.direction] += sample.size
         links = case.plan.network.links
+        fallen = {fall.node for fall in case.history.falls}
+        torn = {link.name for link in links if link.wire in fallen}
         broken: list[str] = []
-        cuts = sorted(set(_cuts(links, acked)), key=lambda cut: cut[0])
+        cuts = [
+            (name, near)
+            for name, near in sorted(set(_cuts(links, acked)), key=lambda cut: cut[0])
+            if not any(link in torn for link, _ in _crossing(links, near))
+        ]
         for name, near in cuts:
             payload = sum(size for (a, b), size in acked.items() if a in near and b not in near)
             crossing = list(_crossing(links, near))
@@ -51,6 +58,8 @@ class PayloadSampled:
             f"{sum(acked.values()) / 1e9:.3f} GB of payload over {len(cuts)} cut(s), "
             f"{len(case.history.samples):,} samples"
         )
+        if torn:
+            evidence += f"; not over {', '.join(sorted(torn))}, whose counters ended meanwhile"
         return found(self.name, self.claim, evidence, broken, Status.INVALID)
 
 

@@ -13,6 +13,7 @@ from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
 from testbed.checks.history import Moment
 from testbed.contract.event import Kind
+from testbed.contract.lateness import HOST
 
 LAB = "lab"
 """The node under which the lab writes its samples, in ``events/lab.jsonl``."""
@@ -28,6 +29,7 @@ class RecordComplete:
         """Compare counts and highest numbers of all nodes; look for both ends."""
         broken: list[str] = []
         wanted = [*(agent.node for agent in case.plan.agents), LAB]
+        others = (HOST,) if case.plan.clock == "real" else ()
         moments: defaultdict[str, list[Moment]] = defaultdict(list)
         for moment in case.history.moments:
             moments[moment.node].append(moment)
@@ -44,7 +46,7 @@ class RecordComplete:
                 broken.append(f"{node}: {missing} missing, {sequence.repeated} repeated")
             if sequence.misplaced:
                 broken.append(f"{node}: {sequence.misplaced} not in the order of their numbers")
-            if node not in wanted:
+            if node not in (*wanted, *others):
                 broken.append(f"{node} wrote events but is not part of the plan")
         if LAB in case.history.sequences:
             broken.extend(_unended(moments[LAB], case.history.sequences[LAB].highest))

@@ -24,8 +24,8 @@ app = typer.Typer(
 INTERRUPTED = 130
 """Exit status after Ctrl-C, SIGTERM or SIGHUP, as shells have it."""
 _INTERRUPTED_WORDS = "interrupted; nothing of it goes on, and a run folder that it made says so"
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+console = Console(highlight=False, soft_wrap=True, emoji=False)
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
@@ -40,7 +40,7 @@ def for_tables(out: Console) -> Console:
     """The same output, wide enough for tables."""
     if out.is_terminal:
         return out
-    return Console(file=out.file, highlight=False, width=_PIPE_WIDTH)
+    return Console(file=out.file, highlight=False, width=_PIPE_WIDTH, emoji=False)
 
 
 def main() -> NoReturn:

@@ -18,7 +18,7 @@ _HEADS = ("quantity", "requested", "compiled", "applied", "measured", "tolerance
 
 def print_rows(rows: Sequence[CalibrationRow], console: Console | None = None) -> None:
     """Prints every row; ``console`` is standard output unless another is given."""
-    out = for_tables(console or Console(highlight=False))
+    out = for_tables(console or Console(highlight=False, emoji=False))
     for (link, direction), group in groupby(rows, key=lambda row: (row.link, row.direction)):
         out.print(_table(f"{link} {direction}", list(group)))
 

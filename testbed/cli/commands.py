@@ -11,6 +11,8 @@ import typer
 
 from testbed.cli.app import Overrides, console, errors
 from testbed.cli.calibrate import calibrate
+from testbed.cli.compose import compose
+from testbed.cli.fault import fault
 from testbed.cli.images import images
 from testbed.cli.progress import progress_bar
 from testbed.cli.reproduce import reproduce
@@ -44,7 +46,11 @@ Lab = Annotated[
     LabName | None, typer.Option(help="Where agents live: namespaces of Mininet, or containers.")
 ]
 Clock = Annotated[
-    ClockName | None, typer.Option(help="Clock of the lab. So far there is only virtual.")
+    ClockName | None,
+    typer.Option(help="Clock of the lab; with real at the scale of the scenario's real_time."),
+]
+Scaled = Annotated[
+    bool, typer.Option("--scaled", help="The scale of real_time under the virtual clock, too.")
 ]
 On = Annotated[
     HostName | None,
@@ -61,6 +67,7 @@ def run(
     lab: Lab = None,
     clock: Clock = None,
     on: On = None,
+    at_scale: Scaled = False,
     seed: Seed = None,
     overrides: Overrides = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; must not exist.")] = None,
@@ -74,14 +81,17 @@ def run(
 
     Exit status: 0 pass, 1 fail, 2 usage, 3 invalid, 4 unable, 130 interrupted.
     """
+    from testbed.plan.dimension import scale_words
     from testbed.run.execute import Tuning, execute
     from testbed.run.prepare import prepare
 
     prepared = prepare(
         scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on),
-        place=out or Path("runs"),
+        place=out or Path("runs"), at_scale=at_scale,
     )  # fmt: skip
     tuning = Tuning.parse(memory, stuck_after)
+    for line in scale_words(prepared.plan):
+        _say(line)
     with progress_bar(prepared.plan, errors) as watch:
         finished = execute(prepared, out, watch, tuning, _say)
     console.print(f"{finished.verdict.verdict.value}: {finished.verdict.in_words()}", markup=False)
@@ -96,6 +106,7 @@ def plan(
     lab: Lab = None,
     clock: Clock = None,
     on: On = None,
+    at_scale: Scaled = False,
     seed: Seed = None,
     overrides: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
@@ -104,7 +115,10 @@ def plan(
     from testbed.plan import render
     from testbed.run.prepare import prepare
 
-    prepared = prepare(scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on))
+    prepared = prepare(
+        scenario, tuple(overrides or ()), seed, _lab(lab), _clock(clock), _on(on),
+        at_scale=at_scale,
+    )  # fmt: skip
     if as_json:
         print(prepared.plan.model_dump_json(indent=1))
     else:
@@ -197,10 +211,11 @@ def kernel_path() -> int:
 
 def register(app: typer.Typer) -> None:
     """Adds every command to the application."""
-    for command in (run, plan, calibrate, doctor, report, transfers, reproduce, gc):
+    for command in (run, plan, calibrate, doctor, report, transfers, reproduce, compose, gc):
         app.command()(command)
     app.add_typer(kernel, name="kernel")
     app.add_typer(images, name="images")
+    app.add_typer(fault, name="fault")
 
 
 def _lab(value: LabName | None) -> Literal["mininet", "compose"] | None:

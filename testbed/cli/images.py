@@ -28,16 +28,17 @@ def build(
     torch: Annotated[Torch, typer.Option(help="Build of torch in the image agent.")] = Torch.CPU,
     as_json: AsJson = False,
 ) -> int:
-    """Build the images router and agent; what is there already is found.
+    """Build the images router and agent; what is there already is found. compose.yaml finds them.
 
     Uses the Engine of DOCKER_HOST or of the usual socket; root needs none running.
     """
     from testbed.lab.compose.engine import usable_engine
-    from testbed.lab.compose.images import build_images
+    from testbed.lab.compose.images import build_images, name_for_compose
     from testbed.lab.guest.kernel.cache import cache_root
 
     with usable_engine(cache_root(), _say) as engine:
         made = build_images(engine, cache_root(), _say, base, torch)
+        name_for_compose(engine, made, torch)
     if as_json:
         print(json.dumps([
             {"target": i.target, "name": i.name, "id": i.id, "bytes": i.size_bytes,

@@ -1,6 +1,7 @@
 """A plan as a Compose file: pure, no I/O (decision 7).
 
-The lab room starts what is rendered here; nothing else describes a container.
+Two ways: as the compose lab starts it (``render``), and for plain ``docker compose up``, where
+containers are on their own (``standalone``). Nothing else describes a container.
 """
 
 from testbed.compose.document import ComposeFile, compose_yaml

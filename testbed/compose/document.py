@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 
 from pydantic import Field
 from ruamel.yaml import YAML
@@ -32,9 +33,22 @@ class Bind(Record):
 
 
 class Need(Record):
-    """What has to be true of another service before this one starts."""
+    """What has to be true of another service before this one starts.
+
+    ``required`` false: only where that service belongs to a profile that was chosen.
+    """
 
     condition: str
+    required: bool | None = None
+
+
+class Build(Record):
+    """How an image is made."""
+
+    context: str
+    dockerfile: str
+    target: str
+    args: dict[str, str]
 
 
 class Health(Record):
@@ -51,6 +65,9 @@ class Service(Record):
     """One container. Field names are Compose's."""
 
     image: str
+    build: Build | None = None
+    pull_policy: str | None = None
+    profiles: tuple[str, ...] = ()
     command: tuple[str, ...]
     user: str
     cap_drop: tuple[str, ...] = ("ALL",)
@@ -63,7 +80,8 @@ class Service(Record):
     mac_address: str | None = None
     networks: dict[str, Address] = Field(default_factory=dict)
     network_mode: str | None = None
-    volumes: tuple[Bind, ...] = ()
+    volumes: tuple[Bind | str, ...] = ()
+    """The short form, ``source:target``, makes a folder that is missing."""
     mem_limit: int
     pids_limit: int
     stop_grace_period: str = "10s"
@@ -104,7 +122,17 @@ class ComposeFile(Record):
 
 def compose_yaml(file: ComposeFile, heading: str) -> str:
     """The file as YAML, with ``heading`` as comment lines on top."""
+    return yaml_of(plain(file), heading)
+
+
+def plain(file: ComposeFile) -> dict[str, object]:
+    """The file as lists and dictionaries, without what is empty."""
     value = _plain(file.model_dump(exclude_none=True))
+    return value if isinstance(value, dict) else {}
+
+
+def yaml_of(value: Mapping[str, object], heading: str) -> str:
+    """A Compose file's content as YAML, with ``heading`` as comment lines on top."""
     stream = io.StringIO()
     yaml = YAML(pure=True)  # keeps the order of keys
     yaml.default_flow_style = False

@@ -6,12 +6,17 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from testbed.contract.fault import AgentFault
+from testbed.contract.pool import Pool
 from testbed.contract.record import Record
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
 
 PROTOCOL = 1
 """Version of control messages, wire frames and this file; a mismatch is refused."""
+
+CONTROL_PORT, DATA_PORT = 7000, 7001
+"""On which every agent listens: control over ZeroMQ, data over TCP."""
 
 
 class Peer(Record):
@@ -26,6 +31,10 @@ class Peer(Record):
 
 def _has_none(tokens: tuple[int, ...]) -> bool:
     return not tokens
+
+
+def _is_one(value: float) -> bool:
+    return value == 1
 
 
 class ModelConfig(Record):
@@ -83,21 +92,6 @@ class Hardware(Record):
     """Device memory for KV; 0 is no limit."""
 
 
-class Pool(Record):
-    """The connection pool of one (sender, receiver) pair.
-
-    Acquisition is first come, first served; at most ``queue`` transfers wait, each at
-    most ``acquire_timeout_ns``. Connection i binds source port ``source_port + i``.
-    """
-
-    size: int = Field(gt=0, le=4096)
-    queue: int = Field(ge=0)
-    acquire_timeout_ns: int = Field(gt=0)
-    transfer_timeout_ns: int = Field(gt=0)
-    chunk_bytes: int = Field(gt=0, le=64 * 1024 * 1024)
-    source_port: int = Field(gt=1023, lt=65_536)
-
-
 class Tcp(Record):
     """Socket options of every data connection."""
 
@@ -131,8 +125,12 @@ class Window(Record):
         return self.warm_up_ns + self.measure_ns + self.drain_ns
 
 
+def _is_without_faults(faults: tuple[AgentFault, ...]) -> bool:
+    return not faults
+
+
 class AgentConfig(Record):
-    """All that one agent knows. Times are nanoseconds; ``barrier_ns`` is CLOCK_REALTIME."""
+    """All that one agent knows. Times are emulated ns; ``barrier_ns`` is CLOCK_REALTIME."""
 
     protocol: int = PROTOCOL
     node: str
@@ -160,6 +158,10 @@ class AgentConfig(Record):
     """Clients share the workload: (n, of) sends the requests n, n + of, n + 2 of …"""
     events: str
     """Path of this agent's event file."""
+    slow: float = Field(default=1.0, ge=1, exclude_if=_is_one)
+    """Seconds of CLOCK_REALTIME that one emulated second takes; all other times are emulated."""
+    faults: tuple[AgentFault, ...] = Field(default=(), exclude_if=_is_without_faults)
+    """What this agent does to itself, and when."""
     serving: Serving | None = None
     """None: the workload names the instances and says what is cached (pool studies)."""
 

@@ -42,8 +42,21 @@ class Kind(StrEnum):
     POOL_QUEUED = "pool.queued"  # req, peer, busy, waiting
     POOL_ACQUIRED = "pool.acquired"  # req, peer, conn, wait_ns, busy, waiting
     POOL_RELEASED = "pool.released"  # req, peer, conn, busy, waiting
-    POOL_REFUSED = "pool.refused"  # req, peer, reason (queue-full | timeout | closed | cancelled)
-    TRANSFER_START = "transfer.start"  # req, peer, conn, blocks; size = wire bytes
+    # a further connection for a transfer that has one (pool.stripes)
+    POOL_JOINED = "pool.joined"  # req, peer, conn, busy, waiting
+    POOL_LEFT = "pool.left"  # req, peer, conn, busy, waiting; or it could not be opened
+    # its connection is lent to another between two chunks, and back (pool.preempt)
+    POOL_SUSPENDED = "pool.suspended"  # req, peer, conn, busy, waiting
+    POOL_RESUMED = "pool.resumed"  # req, peer, conn, busy, waiting
+    # req, peer, reason (queue-full | timeout | closed | cancelled, or why no connection could be
+    # opened: no-port | no-descriptor | refused | unreachable | timeout)
+    POOL_REFUSED = "pool.refused"
+    # where a discipline opens on demand: between queued and acquired (or refused)
+    CONNECTION_OPENING = "connection.opening"  # req, peer, conn
+    CONNECTION_OPENED = "connection.opened"  # req, peer, conn, took_ns, open (to that peer by now)
+    # peer, conn, reason (after-use | idle | broken | lost | closed), open (left)
+    CONNECTION_CLOSED = "connection.closed"
+    TRANSFER_START = "transfer.start"  # req, peer, conn, blocks (, parts); size = wire bytes
     TRANSFER_ACKED = "transfer.acked"  # req, peer, conn, duration_ns; size = wire bytes
     TRANSFER_FAILED = "transfer.failed"  # req, peer, conn, reason
     # req, peer, conn, rtt_us, rttvar_us, cwnd, retrans, lost, delivery_bps, min_rtt_us
@@ -76,6 +89,19 @@ class Kind(StrEnum):
     BARRIER = "barrier"  # -
     # link, dir (forward | backward), packets, drops, lost, backlog, interval_ns; size = bytes
     LINK_SAMPLE = "link.sample"
+    # peer (a node that ended), wanted (by a fault), how (in words)
+    NODE_LOST = "node.lost"
+    # peer (a node that is back and as planned), away_ns, anew (whether the lab shaped it once more)
+    NODE_BACK = "node.back"
+    # peer, how (in words: what is not as planned); the run is invalid
+    SHAPING_LOST = "shaping.lost"
+    FAULT_BEGAN = "fault.began"  # fault, subject (node or link); it is in force
+    FAULT_ENDED = "fault.ended"  # fault, subject; it is undone
+    # the real clock only: a step that took 5 % longer than its profile, and what was counted by the
+    # end (waits that ended late by bucket of testbed.contract.lateness, steps, late ones)
+    STEP_LATE = "step.late"  # profile_ns, took_ns
+    CLOCK_TALLY = "clock.tally"  # waits, steps, late
+    HOST_SAMPLE = "host.sample"  # steal_ns, busy_ns, interval_ns (of all processors together)
     # every agent, and the lab (node and role "lab")
     AGENT_READY = "agent.ready"  # role
     AGENT_STOP = "agent.stop"  # status

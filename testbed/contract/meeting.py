@@ -27,6 +27,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Said(StrEnum):
     """What a node says; a folder each, a file a node."""
 
+    HERE = "here"
+    """An agent's container has started, where containers are on their own."""
     BUILT = "built"
     """Devices, addresses, routes and qdiscs are in place."""
     READY = "ready"
@@ -34,10 +36,15 @@ class Said(StrEnum):
     ENDED = "ended"
     """A node's program ended; the text is its exit status."""
     WORD = "word"
-    """What who leads says: ``barrier`` (nanoseconds of CLOCK_REALTIME) and ``stop``."""
+    """What who leads says: ``load`` (the links are measured, agents may load what they need),
+    ``barrier`` (nanoseconds of CLOCK_REALTIME) and ``stop``. Where containers are on their own,
+    before that: ``measure-<wire>`` (it is this wire's turn)."""
+    MEASURED = "measured"
+    """What a wire measured of its own links, and the samples that it took of them."""
 
 
-BARRIER, STOP = "barrier", "stop"
+LOAD, BARRIER, STOP = "load", "barrier", "stop"
+MEASURE = "measure-"
 
 
 class Meeting:
@@ -65,6 +72,13 @@ class Meeting:
         """What ``name`` said, or None."""
         try:
             return (self.folder / said.value / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def number(self, said: Said, name: str) -> int | None:
+        """Tells what ``name`` said from what it says anew later; None where it is silent."""
+        try:
+            return (self.folder / said.value / name).stat().st_ino
         except FileNotFoundError:
             return None
 
@@ -97,16 +111,26 @@ class Meeting:
     @contextlib.contextmanager
     def news(self, said: Said) -> Iterator[int]:
         """A descriptor that becomes readable when somebody says so."""
-        descriptor = _libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
-        if descriptor < 0:
-            raise LabError("watch a folder", str(self.folder), os.strerror(ctypes.get_errno()))
-        try:
-            path = os.fsencode(self.folder / said.value)
-            if _libc.inotify_add_watch(descriptor, path, _IN_MOVED_TO | _IN_CREATE) < 0:
-                raise LabError("watch a folder", os.fsdecode(path), os.strerror(ctypes.get_errno()))
+        with watched(self.folder / said.value, _IN_MOVED_TO | _IN_CREATE) as descriptor:
             yield descriptor
-        finally:
-            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def watched(path: Path, events: int) -> Iterator[int]:
+    """A descriptor that becomes readable when one of these events happens to a path (inotify(7)).
+
+    Raises:
+        LabError: the kernel does not watch it.
+    """
+    descriptor = _libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
+    if descriptor < 0:
+        raise LabError("watch a folder", str(path), os.strerror(ctypes.get_errno()))
+    try:
+        if _libc.inotify_add_watch(descriptor, os.fsencode(path), events) < 0:
+            raise LabError("watch a folder", str(path), os.strerror(ctypes.get_errno()))
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def drain(descriptor: int, timeout_s: float) -> None:

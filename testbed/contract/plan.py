@@ -11,8 +11,11 @@ from typing import Literal
 from pydantic import Field
 
 from testbed.contract.agent import AgentConfig
+from testbed.contract.demand import Demand
+from testbed.contract.fault import PlannedFault
 from testbed.contract.network import Network
 from testbed.contract.record import Record
+from testbed.contract.scale import FULL, Scale, paced
 from testbed.contract.service import Cost, Level
 
 
@@ -61,8 +64,15 @@ class Plan(Record):
     clock: Literal["virtual", "real"]
     host: Literal["guest", "host"]
     guest: Guest
+    scale: Scale = FULL
+    """Full under the virtual clock, unless asked otherwise."""
     network: Network
+    """As it is built: ``scale.slow`` times slower than what is emulated."""
+    demand: Demand | None = None
+    """What the machine must carry under the real clock."""
     agents: tuple[AgentConfig, ...]
+    faults: tuple[PlannedFault, ...] = ()
+    """Their rates and delays are as built, like the network's; their times are emulated."""
     offered: Offered
     estimate: Estimate
     model: str
@@ -72,3 +82,8 @@ class Plan(Record):
     """What the hardware costs; None where the scenario has no prices."""
     summary: tuple[tuple[str, str], ...] = ()
     """Human-readable (key, value) pairs that every report shows."""
+
+    @property
+    def emulated(self) -> Network:
+        """The network in emulated time, as events count it."""
+        return paced(self.network, 1 / self.scale.slow)

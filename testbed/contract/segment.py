@@ -21,7 +21,8 @@ from testbed.errors import PlanError
 PREFIX = 29
 """Room for the gateway, the node and the wire; /30 has none for the wire."""
 PLACEHOLDERS = ipaddress.ip_network("10.192.0.0/16")
-"""Addresses between wires and routers, which nobody keeps."""
+"""Addresses between wires and routers, which nobody keeps. Their first number is that of all
+addresses of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,16 @@ def segments(network: Network) -> tuple[Segment, ...]:
     return tuple(found)
 
 
+def first_of(address: str) -> int:
+    """First number of an address: all addresses of a plan have the same."""
+    return int(address.partition(".")[0])
+
+
+def with_first(address: str, first: int) -> str:
+    """The address with another first number."""
+    return f"{first}.{address.partition('.')[2]}"
+
+
 def seats_of(network: Network, node: str) -> tuple[Seat, ...]:
     """All seats of one node."""
     return tuple(s for segment in segments(network) for s in segment.seats if s.node == node)
@@ -90,17 +101,11 @@ def _segment(
     name: str, link: Link, end: End, other: End, nodes: dict[str, Node], index: int
 ) -> Segment:
     keeps = nodes[end.node].kind is NodeKind.AGENT
-    subnet = ipaddress.ip_network(
-        f"{_address(nodes[end.node], end.interface)}/{PREFIX}"
-        if keeps
-        else f"{PLACEHOLDERS.network_address + index * 8}/{PREFIX}",
-        strict=False,
-    )
+    own = _address(nodes[end.node], end.interface)
+    placeholder = with_first(str(PLACEHOLDERS.network_address + index * 8), first_of(own))
+    subnet = ipaddress.ip_network(f"{own if keeps else placeholder}/{PREFIX}", strict=False)
     gateway, second, third = (str(subnet.network_address + n) for n in (1, 2, 3))
-    if keeps and (
-        _address(nodes[end.node], end.interface) != second
-        or _address(nodes[other.node], other.interface) != gateway
-    ):
+    if keeps and (own != second or _address(nodes[other.node], other.interface) != gateway):
         raise PlanError(
             "lay out the containers' networks", f"link {link.name}",
             f"its subnet {subnet} needs the router at {gateway} and the agent at {second}",

@@ -17,7 +17,7 @@ from testbed.fidelity.rate import measure_buffer, measure_rate
 from testbed.fidelity.row import CalibrationRow
 from testbed.fidelity.sequence import SMALL, has_draws, measure_sequence
 from testbed.fidelity.spread import measure_spread
-from testbed.lab.tc import FieldCheck, Wire
+from testbed.lab.tc import Direction, FieldCheck, Wire
 from testbed.lab.tc.path import Way, ways
 
 
@@ -37,11 +37,15 @@ def calibrate_links(
     ns_of: Mapping[str, str],
     effort: Effort = Effort.FULL,
     precision: Precision = EXACT,
+    within: bool = False,
 ) -> tuple[CalibrationRow, ...]:
     """Rows for every link and direction of a built network; never raises for a difference.
 
     Args:
         ns_of: namespace path of every node.
+        within: a wire measures itself: frames begin at its rate stage and are seen as they
+            leave its delay stage. Only the wires' namespaces are needed then, and the redirect
+            where frames enter a wire is read back, not measured.
 
     The seeded generators are used up and started anew: they stand where ``apply`` left
     them when this returns. Apply again for counters that start at zero.
@@ -50,8 +54,8 @@ def calibrate_links(
     for link in network.links:
         with Wire(ns_of[link.wire]) as wire:
             fields = wire.read_back(link)
-            a, b = _place(link.a, ns_of), _place(link.b, ns_of)
             for way in ways(link):
+                a, b = _ends(link, way, wire, ns_of, within)
                 mine = [check for check in fields if check.direction is way.direction]
                 rows.append(_field_row(link, way, mine))
                 bench = bench_of(link, way, wire, a, b, precision)
@@ -79,7 +83,8 @@ def _measure(bench: Bench, effort: Effort) -> list[CalibrationRow]:
     rows: list[CalibrationRow] = []
     if bench.rate is not None:
         frames = QUICK_FRAMES if quick else FULL_FRAMES
-        rows.append(measure_rate(bench, bench.full(), frames))
+        live = bench.precision.live
+        rows.append(measure_rate(bench, bench.largest() if live else bench.full(), frames))
         if not quick:
             if bench.largest() != bench.full():
                 rows.append(measure_rate(bench, bench.largest(), frames // 4))
@@ -94,6 +99,16 @@ def _measure(bench: Bench, effort: Effort) -> list[CalibrationRow]:
             if bench.way.spec.jitter:
                 rows.append(measure_spread(bench, delays))
     return rows
+
+
+def _ends(
+    link: Link, way: Way, wire: Wire, ns_of: Mapping[str, str], within: bool
+) -> tuple[Place, Place]:
+    """The link's ends; or, within the wire, the devices that stand for them in this direction."""
+    if not within:
+        return _place(link.a, ns_of), _place(link.b, ns_of)
+    source, sink = Place(wire.path, way.rate), Place(wire.path, way.leaves)
+    return (source, sink) if way.direction is Direction.FORWARD else (sink, source)
 
 
 def _place(end: End, ns_of: Mapping[str, str]) -> Place:

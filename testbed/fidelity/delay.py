@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.fidelity.bench import Bench
+from testbed.fidelity.bench import Bench, settled
 from testbed.fidelity.frame import Template
 from testbed.fidelity.probe import Probe
 from testbed.fidelity.row import CalibrationRow
@@ -11,6 +11,10 @@ from testbed.shaping.netem_model import NetemModel
 
 def measure_delay(bench: Bench, template: Template, probes: int) -> CalibrationRow:
     """Send lone frames; worst deviation from serialisation + predicted delay."""
+    return settled(bench.precision, lambda: _delay_of(bench, template, probes))
+
+
+def _delay_of(bench: Bench, template: Template, probes: int) -> CalibrationRow:
     spec, delay = bench.way.spec, bench.delay
     serialisation = bench.serialisation_ns(template.wire_bytes)
     tolerance = bench.precision.delay_ns + bench.serialisation_ns(bench.full().wire_bytes)
@@ -20,7 +24,9 @@ def measure_delay(bench: Bench, template: Template, probes: int) -> CalibrationR
     with Probe(bench.source, bench.sink, template) as probe:
         for _ in range(probes):
             fate = model.next_packet()
-            burst = probe.burst(1, serialisation + bench.longest_ns + bench.precision.margin_ns)
+            wait = serialisation + bench.longest_ns + bench.precision.margin_ns
+            copies = len(fate.delays_ns) if bench.precision.live else None
+            burst = probe.burst(1, wait, copies)
             measured = sorted(arrival.at_ns - burst.sent_ns for arrival in burst.arrivals)
             exit_ns = burst.sent_ns + serialisation
             expected = [serialisation + one for one in bench.delays_ns(fate, burst, exit_ns)]

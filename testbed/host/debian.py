@@ -25,6 +25,7 @@ class Purpose(StrEnum):
     KERNEL = "kernel build"
     LAB = "lab"
     TESTS = "tests"
+    CONTAINERS = "containers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,24 @@ PACKAGES = (
     Package("iperf3", Purpose.LAB, "iperf3"),
     Package("tcpdump", Purpose.LAB, "tcpdump"),
     Package("chromium", Purpose.TESTS, "chromium"),
+    Package("docker.io", Purpose.CONTAINERS, "dockerd"),
+    Package("iptables", Purpose.CONTAINERS, "iptables"),
+    Package("e2fsprogs", Purpose.CONTAINERS, "mkfs.ext4"),
 )
-"""All of them; those for tests are wanted only by ``make test``."""
+"""All of them; those for tests are wanted only by ``make test``, those for containers only by
+``make setup-containers``."""
+
+OPTIONAL = frozenset({Purpose.TESTS, Purpose.CONTAINERS})
+"""Purposes that set-up serves only when it is asked to."""
 
 
-def missing(with_tests: bool = False) -> tuple[Package, ...]:
-    """The packages that are not there."""
-    wanted = (p for p in PACKAGES if with_tests or p.purpose is not Purpose.TESTS)
+def missing(extras: frozenset[Purpose] = frozenset()) -> tuple[Package, ...]:
+    """The packages that are not there.
+
+    Args:
+        extras: those of ``OPTIONAL`` that are wanted.
+    """
+    wanted = (p for p in PACKAGES if p.purpose in extras or p.purpose not in OPTIONAL)
     return tuple(package for package in wanted if not package.present())
 
 

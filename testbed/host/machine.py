@@ -16,6 +16,7 @@ from testbed.host import debian
 from testbed.lab.compose.plugin import places
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.kernel.probe import BootResult, probe_boot
+from testbed.lab.host.refusal import has_netem
 
 _CONTAINER_PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2", "runc", "mke2fs")
 _COMPOSE = "docker-compose"
@@ -67,7 +68,7 @@ def read_machine() -> Machine:
         missing_packages=debian.missing(),
         kernel=kernel,
         boot=None if kernel is None else probe_boot(kernel),
-        host_netem=_host_netem(),
+        host_netem=has_netem(),
         container_engine=_container_engine(),
         missing_container_programs=_missing_container_programs(),
         torch_cuda=cuda,
@@ -105,12 +106,6 @@ def _answer(*argv: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _host_netem() -> bool:
-    """Whether the running kernel has netem, built in or as a module; changes nothing."""
-    loaded = Path("/sys/module/sch_netem").exists()
-    return loaded or _answer("modprobe", "--dry-run", "--quiet", "sch_netem") is not None
 
 
 def _container_engine() -> str | None:

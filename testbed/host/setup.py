@@ -38,17 +38,30 @@ def main(argv: list[str]) -> int:
     """Runs all steps; returns the exit status of the contract."""
     parser = argparse.ArgumentParser(prog="make setup")
     parser.add_argument("--with-tests", action="store_true", help="also what only tests need")
-    with_tests: bool = parser.parse_args(argv).with_tests
+    parser.add_argument(
+        "--with-containers", action="store_true", help="also a container engine and Compose"
+    )
+    wanted = parser.parse_args(argv)
+    extras = frozenset(
+        purpose
+        for purpose, asked in (
+            (debian.Purpose.TESTS, wanted.with_tests),
+            (debian.Purpose.CONTAINERS, wanted.with_containers),
+        )
+        if asked
+    )
     say = Report()
     try:
         with _one_at_a_time(say):
-            _packages(say, with_tests)
+            _packages(say, extras)
             environment = Environment(
                 CHECKOUT, choose_interpreter(), os.environ.get("TORCH_INDEX", "")
             )
             environment.install_packages(say)
             environment.install_project(say)
             environment.convert_weights(say)
+            if debian.Purpose.CONTAINERS in extras:
+                environment.install_compose(say)
         _kernel(environment)
     except HostError as error:
         print(error, file=sys.stderr)
@@ -72,17 +85,17 @@ def _one_at_a_time(say: Report) -> Iterator[None]:
         yield
 
 
-def _packages(say: Report, with_tests: bool) -> None:
+def _packages(say: Report, extras: frozenset[debian.Purpose]) -> None:
     """Adds missing system packages; an ordinary user is told the line to run.
 
-    What only tests need is added where that is possible and else left out: the
+    What only tests or containers need is added where that is possible and else left out: the
     tests that need it are skipped and say so.
     """
-    absent = debian.missing(with_tests)
+    absent = debian.missing(extras)
     if not absent:
         return
     names = ", ".join(package.name for package in absent)
-    needed = tuple(p for p in absent if p.purpose is not debian.Purpose.TESTS)
+    needed = tuple(p for p in absent if p.purpose not in debian.OPTIONAL)
     if os.geteuid() != 0:
         if needed:
             raise HostError(

@@ -47,8 +47,8 @@ class Mode:
 
 MODES = (
     Mode("mininet", "virtual", "guest", _GUEST, built=True),
-    Mode("mininet", "real", "guest", _GUEST, built=False),
-    Mode("mininet", "real", "host", _HOST, built=False),
+    Mode("mininet", "real", "guest", _GUEST, built=True),
+    Mode("mininet", "real", "host", _HOST, built=True),
     Mode("compose", "virtual", "guest", _GUEST | {Fact.CONTAINERS}, built=True),
     Mode("compose", "real", "host", _HOST | {Fact.ENGINE}, built=False),
 )

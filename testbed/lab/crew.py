@@ -6,10 +6,10 @@ import json
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -18,26 +18,26 @@ from testbed.contract.progress import Mark
 from testbed.errors import AgentError, LabError
 from testbed.lab.ledger import Ledger
 from testbed.lab.program import end_process
+from testbed.lab.protocol import Lab
 from testbed.lab.roll import Roll
 
 _STOP_S = 10.0
-_LOAD_S = 120.0
-"""Real seconds for loading models."""
-_FORK_S, _FORK_EACH_S = 2.0, 0.1
-"""Real seconds from there to the barrier, and more of them an agent."""
+_LOAD_S = 180.0
+"""Real seconds for loading models and starting agents."""
+_LEAD_S, _LEAD_EACH_S = 0.5, 0.05
+"""Real seconds between telling the barrier's time and the barrier, and more of them an agent."""
+_BARRIER = struct.Struct("=q")
 
 
 class Crew:
     """All agents of a plan. Use as a context manager: leaving it ends every agent."""
 
-    def __init__(
-        self, plan: Plan, run: Path, namespaces: Mapping[str, str], ledger: Ledger
-    ) -> None:
+    def __init__(self, plan: Plan, run: Path, lab: Lab, ledger: Ledger) -> None:
+        namespaces = lab.paths()
         self._plan = plan
         self._run = run
         self.barrier_ns = plan.guest.barrier_ns
         self._real = plan.clock == "real"
-        self._loaded = False
         self.roll = Roll(plan)
         self._waiting = set(self.roll.nodes)
         self._buffer = b""
@@ -57,13 +57,24 @@ class Crew:
         listing = folder / "placements.json"
         listing.write_text(json.dumps(places), encoding="utf-8")
         ledger.acquire("process", "zygote and agents", self._end)
+        shared: tuple[int, ...] = ()
+        self._teller: int | None = None
+        if self._real:
+            reader, self._teller = os.pipe()
+            shared = (reader,)
         self._zygote = subprocess.Popen(
-            [sys.executable, "-B", "-m", "testbed_agents.zygote", str(listing), plan.clock],
-            stdin=subprocess.PIPE if self._real else subprocess.DEVNULL,
+            [
+                sys.executable, "-B", "-m", "testbed_agents.zygote", str(listing), plan.clock,
+                *map(str, shared),
+            ],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=(run / "logs" / "zygote.log").open("ab"),
             bufsize=0,
-        )
+            pass_fds=shared,
+        )  # fmt: skip
+        for descriptor in shared:
+            os.close(descriptor)
 
     def __enter__(self) -> Crew:
         return self
@@ -80,32 +91,25 @@ class Crew:
         """Returns when every agent waits at the barrier.
 
         Raises:
-            AgentError: an agent died first, or the barrier's time came.
+            AgentError: an agent died first, or the barrier's time came; under a real clock,
+                which sets the barrier when all are ready, it took too long.
         """
+        deadline = self.barrier_ns
         if self._real:
-            self._set_barrier(mark)
+            deadline = time.time_ns() + int(_LOAD_S * 1e9)
         while self._waiting:
-            if time.time_ns() >= self.barrier_ns:
+            if time.time_ns() >= deadline:
                 raise AgentError(
                     "start the agents", ", ".join(sorted(self._waiting)),
-                    "not ready when the barrier's time came",
+                    f"not ready after {_LOAD_S:.0f} s" if self._real
+                    else "not ready when the barrier's time came",
                 )  # fmt: skip
-            self.watch(until_ns=self.barrier_ns)
-            mark.touch(time.time_ns())
-
-    def _set_barrier(self, mark: Mark) -> None:
-        """Waits until models are loaded, and lets the barrier come shortly after that."""
-        deadline = time.time_ns() + int(_LOAD_S * 1e9)
-        while not self._loaded:
-            if time.time_ns() >= deadline:
-                raise AgentError("start the agents", "zygote", f"not loaded after {_LOAD_S:.0f} s")
             self.watch(until_ns=deadline)
             mark.touch(time.time_ns())
-        lead = _FORK_S + _FORK_EACH_S * len(self._plan.agents)
-        self.barrier_ns = time.time_ns() + int(lead * 1e9)
-        if self._zygote.stdin is None:
-            raise LabError("start the agents", "zygote", "it has no pipe")
-        self._zygote.stdin.write(f"{self.barrier_ns}\n".encode())
+        if self._teller is not None:
+            agents = len(self._plan.agents)
+            self.barrier_ns = time.time_ns() + int((_LEAD_S + _LEAD_EACH_S * agents) * 1e9)
+            os.write(self._teller, _BARRIER.pack(self.barrier_ns) * agents)
 
     def watch(self, until_ns: int) -> None:
         """Handles what agents report, until something came or the time is reached.
@@ -131,13 +135,17 @@ class Crew:
             self._note(json.loads(line))
 
     def _note(self, line: dict[str, object]) -> None:
-        if "loaded" in line:
-            self._loaded = True
-            return
         if "ready" in line:
             self._waiting.discard(str(line["ready"]))
             return
         self.roll.end(str(line["exit"]), int(str(line["status"])))
+
+    def excuse(self, node: str) -> None:
+        """See ``Agents``."""
+        self.roll.excused.add(node)
+
+    def fell(self, node: str, how: str) -> None:
+        """See ``Agents``: the zygote reports every end, so nobody has to."""
 
     def clients_ended(self) -> bool:
         """Whether every client has ended by itself."""
@@ -162,6 +170,8 @@ class Crew:
 
     def _end(self) -> None:
         end_process(self._zygote, _STOP_S)
-        for pipe in (self._zygote.stdin, self._zygote.stdout):
-            if pipe is not None:
-                pipe.close()
+        if self._zygote.stdout is not None:
+            self._zygote.stdout.close()
+        if self._teller is not None:
+            os.close(self._teller)
+            self._teller = None

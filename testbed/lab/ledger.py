@@ -27,6 +27,21 @@ class Ledger:
         if undo is not None:
             self._undo.append((kind, name, undo))
 
+    def undo(self, kind: str, name: str) -> None:
+        """Unmakes one thing now, the one of that name that was made last.
+
+        Raises:
+            LabError: nothing of that name is there to be unmade; or what the step raises, and
+                the thing then stays in the ledger.
+        """
+        for place in range(len(self._undo) - 1, -1, -1):
+            if self._undo[place][:2] == (kind, name):
+                self._undo[place][2]()
+                del self._undo[place]
+                self._line("undo", kind, name)
+                return
+        raise LabError(f"undo {kind}", name, "the ledger has nothing of that name to undo")
+
     def undo_all(self) -> tuple[LabError, ...]:
         """Unmakes everything in reverse; returns what failed, swallowing only 'already gone'."""
         faults: list[LabError] = []

@@ -10,6 +10,39 @@ from testbed.contract.network import Network
 from testbed.contract.progress import Mark
 
 
+class NodeFaults(Protocol):
+    """What can be done to the nodes of a lab. Each call returns when it is in force, as the
+    kernel or the Engine says, and raises LabError where it is not, or cannot be in this lab."""
+
+    def pause(self, node: str) -> None:
+        """Its programs stand still; the kernel goes on acknowledging for them."""
+        ...
+
+    def resume(self, node: str) -> None:
+        """They go on."""
+        ...
+
+    def kill(self, node: str) -> None:
+        """Its programs end at once, without a farewell."""
+        ...
+
+    def revive(self, node: str) -> None:
+        """A killed node starts anew; ``Lab.risen`` says when it has set itself up."""
+        ...
+
+    def restart(self, node: str) -> None:
+        """Its programs end at once and start anew; see ``revive``."""
+        ...
+
+    def disconnect(self, node: str) -> None:
+        """It loses its links, without their being shaped in another way."""
+        ...
+
+    def connect(self, node: str) -> None:
+        """It has its links again: the same devices, addresses and routes as before."""
+        ...
+
+
 class Lab(Protocol):
     """A built network."""
 
@@ -17,6 +50,22 @@ class Lab(Protocol):
 
     def paths(self) -> Mapping[str, str]:
         """Network namespace of every node, as a path."""
+        ...
+
+    def fallen(self) -> Mapping[str, str]:
+        """Nodes that ended since the last call, and how, in words."""
+        ...
+
+    def risen(self, node: str) -> bool:
+        """Whether one that fell runs again and has set itself up; its path is then the new one."""
+        ...
+
+    def returning(self, node: str) -> bool:
+        """Whether one that fell runs again at least."""
+        ...
+
+    def node_faults(self) -> NodeFaults:
+        """What can be done to its nodes."""
         ...
 
 
@@ -35,6 +84,14 @@ class Agents(AbstractContextManager["Agents"], Protocol):
 
     def watch(self, until_ns: int) -> None:
         """Handles what agents report until something came or the time is reached."""
+        ...
+
+    def excuse(self, node: str) -> None:
+        """From now on this one may end: a fault wants it."""
+        ...
+
+    def fell(self, node: str, how: str) -> None:
+        """One ended without being able to report it."""
         ...
 
     def clients_ended(self) -> bool:

@@ -17,17 +17,26 @@ class Roll:
         """Exit status of those that have ended."""
         self.stopping = False
         """Whether all were told to end."""
+        self.excused: set[str] = set()
+        """Those whose end a fault wants, however they end."""
 
-    def end(self, node: str, status: int) -> None:
+    def end(self, node: str, status: int, how: str = "") -> None:
         """Strikes one off.
+
+        Args:
+            how: more about it, in words.
 
         Raises:
             AgentError: it failed, or ended before it was told to.
         """
         self.ended[node] = status
+        if node in self.excused:
+            return
         if status != 0 or (not self.stopping and node not in self._clients):
+            more = f": {how}" if how else ""
             raise AgentError(
-                "run an agent", node, f"it ended with status {status} before it was told to",
+                "run an agent", node,
+                f"it ended with status {status} before it was told to{more}",
                 f"see logs/{node}.log",
             )  # fmt: skip
 

@@ -1,26 +1,32 @@
-"""Samples every link's counters on the virtual clock and writes them as events."""
+"""Samples every link's counters on the lab's clock and writes them as events."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from testbed.contract.event import EventLog, Kind
+from testbed.contract.event import EventLog, Kind, Value
+from testbed.contract.lateness import Lateness
+from testbed.contract.scale import FULL, Scale
 from testbed.lab.tc.applied import Direction
 from testbed.lab.tc.counters import DirectionCounters
 from testbed.lab.wires import Wires
 
+_FRESH = DirectionCounters(0, 0, 0, 0, 0, 0)
+
 
 class _LabClock:
-    """Nanoseconds since the barrier."""
+    """Emulated nanoseconds since the barrier."""
 
-    def __init__(self, barrier_ns: int) -> None:
+    def __init__(self, barrier_ns: int, scale: Scale) -> None:
         self._barrier_ns = barrier_ns
+        self._scale = scale
 
     def now_ns(self) -> int:
         """See ``contract.event.Clock``."""
-        return time.time_ns() - self._barrier_ns
+        return self._scale.emulated_ns(time.time_ns() - self._barrier_ns)
 
 
 class Sampler:
@@ -33,12 +39,19 @@ class Sampler:
     stop: so one that was cut short does not look like one that is whole.
     """
 
-    def __init__(self, wires: Wires, path: Path, barrier_ns: int) -> None:
+    def __init__(
+        self, wires: Wires, path: Path, barrier_ns: int, scale: Scale = FULL, live: bool = False
+    ) -> None:
+        """``live``: the clock is real, so how late samples are is told at the end."""
+        self.lateness = Lateness()
+        self._live = live
         self._wires = wires
         self._stream = path.open("x", encoding="utf-8")
-        self._events = EventLog(self._stream, "lab", _LabClock(barrier_ns))
+        self._clock = _LabClock(barrier_ns, scale)
+        self._events = EventLog(self._stream, "lab", self._clock)
         self._last = self._read()
         self._last_ns = 0
+        self._noted_ns = 0
         self._events.emit(Kind.AGENT_READY, role="lab")
 
     def __enter__(self) -> Sampler:
@@ -51,6 +64,8 @@ class Sampler:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
+            if self._live:
+                self.lateness.tell(self._events)
             self._events.emit(Kind.AGENT_STOP, status=0)
         self._events.flush()
         self._stream.close()
@@ -62,11 +77,31 @@ class Sampler:
             for way in Direction
         }
 
+    def note(self, kind: Kind, **fields: Value) -> int:
+        """Writes one event that is no sample, as of now; returns its time since the barrier."""
+        self._noted_ns = self._events.emit(kind, 0, at_ns=None, **fields)
+        return self._noted_ns
+
+    def renew(self, links: Iterable[str]) -> None:
+        """Counts these links from nothing: they were shaped anew."""
+        for name in links:
+            for way in Direction:
+                self._last[name, way.value] = _FRESH
+
+    def sample_now(self) -> None:
+        """Reads all counters as of now, between two nominal samples."""
+        self._noted_ns = self._clock.now_ns()
+        self.sample(self._noted_ns)
+
     def sample(self, at_ns: int) -> None:
-        """Reads all counters; ``at_ns`` is the sample's nominal time since the barrier."""
+        """Reads all counters; ``at_ns`` is the nominal emulated time since the barrier.
+
+        A sample that comes late because something else took its time bears the time of that.
+        """
+        at_ns = max(at_ns, self._noted_ns)
         counters = self._read()
         for (link, direction), now in counters.items():
-            before = self._last[link, direction]
+            before = self._last.get((link, direction), _FRESH)
             if now == before and now.backlog_bytes == 0:
                 continue  # an idle link has nothing to say
             self._events.emit(

@@ -23,6 +23,7 @@ from testbed.metrics.offered import offered_bytes
 from testbed.metrics.outcome import completed, outcomes
 from testbed.metrics.pool import pool_use
 from testbed.metrics.record import Metrics
+from testbed.metrics.recovery import fault_effects
 from testbed.metrics.run import Flags, Run, measured, read_run
 from testbed.metrics.serving import serving
 from testbed.metrics.timeline import timeline_sha256
@@ -90,6 +91,7 @@ def figures(
         sla=service_level(run, answers, int(inside.sum())),
         bcr=benefit_cost(run.plan.cost, good),
         link=link_use(run, events),
+        faults=fault_effects(run, events, acked),
         oracle=oracle(ideal, inside),
         offered_load=_offered_load(run, events, inside),
         timeline_sha256=timeline_sha256(events) if run.plan.clock == "virtual" else None,

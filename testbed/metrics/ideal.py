@@ -27,9 +27,10 @@ def ideal_outcomes(run: Run, events: Events) -> tuple[Outcome, ...]:
     transfers = [
         Transfer(offer.req, offer.t / NS, offer.size_bytes, pairs[offer.pair]) for offer in asked
     ]
-    rtt_ns = max(round_trip_ns(run.plan.network, a, b) for a, b in pairs)
+    network = run.plan.emulated
+    rtt_ns = max(round_trip_ns(network, a, b) for a, b in pairs)
     sender = run.agent(asked[0].pair[0])
-    outcomes = share(transfers, IdealLink(run.capacity_bps, sender.pool.size, rtt_ns / NS))
+    outcomes = share(transfers, IdealLink(run.capacity_bps, sender.pool.most, rtt_ns / NS))
     relays = {agent.node for agent in run.agents(Role.RELAY)}
     return tuple(
         outcome

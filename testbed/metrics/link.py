@@ -24,7 +24,7 @@ def link_use(run: Run, events: Events) -> dict[str, LinkUse]:
     samples = events[Kind.LINK_SAMPLE]
     code_of = {name: code for code, name in enumerate(events.names)}
     uses: dict[str, LinkUse] = {}
-    for link in run.plan.network.links:
+    for link in run.plan.emulated.links:
         chosen = samples.texts["link"] == code_of.get(link.name, -1)
         if chosen.any():
             uses[link.name] = _use(run, events, link, chosen)

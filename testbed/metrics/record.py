@@ -46,7 +46,7 @@ class PoolUse(Record):
     """The connection pools, over all (P, MD) pairs; those to and from RLD are left out."""
 
     size: int | None = None
-    """Connections of one pair (N)."""
+    """Connections of one pair (N); None, as are utilization and exhaustion, without a bound."""
     utilization: float | None = None
     """Time average of connections in use over connections there are."""
     queue_wait_mean_s: float | None = None
@@ -71,6 +71,14 @@ class PoolUse(Record):
     occupancy_little: float | None = None
     """Little's law for the same: acquisitions per second of the window times their mean
     holding time. Equal in a steady state; apart where the queue grows."""
+    opened: int | None = None
+    """Connections opened within the window; None, as is the peak, where they always stand."""
+    open_peak: int | None = None
+    """Most connections of one pair that were open at once within the window."""
+    opening_mean_s: float | None = None
+    """Time to open one; a part of the wait."""
+    closed_by_reason: dict[str, int] = Field(default_factory=dict)
+    """Those closed within the window: after-use, idle, broken, lost, closed."""
 
 
 class FirstToken(Record):
@@ -182,6 +190,37 @@ class Oracle(Record):
     queue_wait_mean_s: float | None = None
 
 
+class Phase(Record):
+    """A stretch of the run beside or under a fault."""
+
+    tokens_per_s: float | None = None
+    """At all clients together."""
+    transfers: int | None = None
+    """Acknowledged in it, from P to MD."""
+    transfer_bps: float | None = None
+    """Median speed of these, payload bit/s from connection acquired to acknowledgement."""
+
+
+class FaultEffect(Record):
+    """What one fault did (see ``testbed.metrics.recovery``)."""
+
+    begin_s: float
+    end_s: float | None = None
+    """None: it stayed to the end."""
+    before: Phase = Phase()
+    during: Phase = Phase()
+    after: Phase = Phase()
+    kept_share: float | None = None
+    """Tokens a second during it, as a share of those before."""
+    recovery_s: float | None = None
+    """From its end until tokens came at 90 % of the rate before, in steps of 0.5 s; None where
+    they never did, or there were none before."""
+
+
+def _is_empty(faults: dict[str, FaultEffect]) -> bool:
+    return not faults
+
+
 class Metrics(Record):
     """The whole file."""
 
@@ -202,6 +241,8 @@ class Metrics(Record):
     bcr: float | None = None
     """Goodput over the cost of all nodes an hour, in the unit of the scenario's prices."""
     link: dict[str, LinkUse]
+    faults: dict[str, FaultEffect] = Field(default_factory=dict, exclude_if=_is_empty)
+    """By name; not there without faults."""
     oracle: Oracle
     offered_load: float | None = None
     """Payload bytes that arrived in the window over what the legs carry in it; None in a

@@ -22,6 +22,8 @@ Key = tuple[int, int, int]
 class Acked:
     """Columns, one entry an acknowledged transfer, in order of the acknowledgement."""
 
+    t: Integers
+    """Acknowledged at, nanoseconds since the barrier."""
     req: Integers
     size_bytes: Integers
     wait_s: Samples
@@ -52,6 +54,7 @@ def acked_transfers(run: Run, events: Events) -> Acked:
         waits.append((start - entered) / NS)
         durations.append((t - start) / NS)
     return Acked(
+        t=acked.t[main],
         req=run.known(acked.req)[main],
         size_bytes=acked.size[main],
         wait_s=np.array(waits, dtype=np.float64),

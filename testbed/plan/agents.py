@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from testbed.contract.agent import AgentConfig, Peer, Request
+from testbed.contract.agent import CONTROL_PORT, DATA_PORT, AgentConfig, Peer, Request
 from testbed.contract.role import Role
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.roster import Member, names_of
 from testbed.plan.serving import serving_of
 from testbed.scenario.value import Scenario
 
-CONTROL_PORT = 7000
-DATA_PORT = 7001
 ALONE = (0, 1)
 """All requests; what an agent is told that sends none."""
 
@@ -22,6 +20,7 @@ def agent_configs(
     seed: int,
     barrier_ns: int,
     paths: RunPaths,
+    slow: float = 1.0,
 ) -> tuple[AgentConfig, ...]:
     """One configuration per agent, in build order.
 
@@ -58,6 +57,7 @@ def agent_configs(
             closed_loop=None if users is None else _users_of(users, turns.get(member.name, ALONE)),
             turn=turns.get(member.name, ALONE),
             events=paths.events(member.name),
+            slow=slow,
             serving=serving,
         )
         for member in members

@@ -48,16 +48,18 @@ def estimate(
     virtual: bool,
     before_barrier_s: float,
     lab: str = "mininet",
+    slow: float = 1.0,
 ) -> Estimate:
-    """What the run will take on one core of this machine."""
+    """What the run will take on one core of this machine; in slow motion all but computing takes
+    ``slow`` times longer under a real clock."""
     payload = sum(request.wire_bytes for request in requests)
     tokens = sum(request.output_tokens for request in requests)
-    window_s = scenario.window.deadline_ns / 1e9
-    memory = sum(part.bytes for part in memory_parts(scenario, network, agents, lab))
+    window_s = scenario.window.deadline_ns / 1e9 * slow
+    memory = sum(part.bytes for part in memory_parts(scenario, network, agents, len(requests), lab))
     wall_s = _wall(scenario, payload, tokens, requests, window_s, virtual)
     if lab == "compose":
         wall_s += engine_wall_s(network)
-    events = len(requests) * EVENTS_PER_REQUEST + tokens + _samples(network, window_s)
+    events = len(requests) * EVENTS_PER_REQUEST + tokens + _samples(network, window_s / slow)
     return Estimate(
         wall_s=round(wall_s, 1),
         guest_memory_bytes=guest_memory(memory),
@@ -123,13 +125,15 @@ def _wall(
 
 
 def memory_parts(
-    scenario: Scenario, network: Network, agents: int, lab: str = "mininet"
+    scenario: Scenario, network: Network, agents: int, requests: int, lab: str = "mininet"
 ) -> tuple[MemoryPart, ...]:
     """What the guest holds, largest first: model, agents, KV of open requests, packets."""
     model = scenario.model
     real = scenario.workload.longest_input // scenario.shape.ratio
     real += scenario.workload.longest_output
     kv = real * model.kv_per_real_token.value.bytes
+    pool = scenario.pool
+    open_ = min(pool.most, requests) if pool.size is None else pool.size
     parts = [
         MemoryPart(
             KERNEL_BYTES + model.memory.value.bytes,
@@ -142,8 +146,8 @@ def memory_parts(
             "end other programs, or lower the topology's parameters",
         ),
         MemoryPart(
-            scenario.file.pool.size * kv,
-            f"KV of {scenario.file.pool.size} open requests",
+            open_ * kv,
+            f"KV of {open_} open requests",
             "end other programs, or lower pool.size or the lengths of input and output",
         ),
         *(

@@ -13,9 +13,13 @@ from typing import Literal
 from testbed.contract.agent import Request
 from testbed.contract.plan import Guest, Offered, Plan
 from testbed.contract.role import Role
+from testbed.contract.scale import FULL, Scale, paced
 from testbed.plan.agents import agent_configs
+from testbed.plan.demand import demand_of
 from testbed.plan.derive import derived_seed
+from testbed.plan.dimension import dimensions
 from testbed.plan.estimate import estimate, memory_parts, refuse_what_will_not_fit
+from testbed.plan.faults import agent_faults, plan_faults
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.hostfacts import HostFacts
 from testbed.plan.network import build_network
@@ -24,7 +28,6 @@ from testbed.plan.refuse import (
     refuse_requests,
     refuse_serving,
     refuse_unknown_names,
-    refuse_what_is_planned,
 )
 from testbed.plan.roster import roster
 from testbed.plan.summary import summary
@@ -47,20 +50,21 @@ def make_plan(
     on: Literal["guest", "host"],
     paths: RunPaths,
     start_ns: int = GUEST_START_NS,
+    scale: Scale = FULL,
 ) -> Plan:
     """Resolve everything that a run is, touching nothing.
 
     Args:
         start_ns: CLOCK_REALTIME at which the guest boots; under a real clock the
             caller gives the present.
+        scale: how the scenario was made smaller, and the slow motion that is to come.
 
     Raises:
-        PlanError: the combination cannot be true or is not built yet, a bound names a link
-            that is not there, or a request cannot be served.
+        PlanError: the combination cannot be true, a bound names a link that is not there, or
+            a request cannot be served.
         HostError: the run does not fit this machine.
     """
-    refuse_clock_and_place(scenario, clock, on)
-    refuse_what_is_planned(clock)
+    refuse_clock_and_place(scenario, clock, on, scale)
     refuse_serving(scenario)
     members = roster(scenario)
     refuse_requests(scenario, requests, frozenset(member.name for member in members))
@@ -69,11 +73,14 @@ def make_plan(
     barrier_ns = start_ns + BARRIER_AFTER_NS
     wanted = estimate(
         scenario, network, requests, len(members), clock == "virtual", BARRIER_AFTER_NS / 1e9,
-        lab,
+        lab, scale.slow,
     )  # fmt: skip
-    largest = memory_parts(scenario, network, len(members), lab)[0]
+    largest = memory_parts(scenario, network, len(members), len(requests), lab)[0]
     refuse_what_will_not_fit(scenario.name, wanted, host, largest)
     prices = scenario.file.prices
+    built = paced(network, scale.slow)
+    faults = plan_faults(scenario, built, seed, scale, lab)
+    agents = agent_configs(scenario, members, requests, seed, barrier_ns, paths, scale.slow)
     counts = {role: scenario.count(role) for role in Role}
     return Plan(
         scenario=scenario.name,
@@ -87,12 +94,21 @@ def make_plan(
             start_ns=start_ns,
             barrier_ns=barrier_ns,
         ),
-        network=network,
-        agents=agent_configs(scenario, members, requests, seed, barrier_ns, paths),
+        scale=scale,
+        demand=demand_of(scenario, requests, scale.slow) if clock == "real" else None,
+        network=built,
+        agents=tuple(
+            agent.model_copy(update={"faults": agent_faults(faults, agent.node)})
+            for agent in agents
+        ),
+        faults=faults,
         offered=offered,
         estimate=wanted,
         model=scenario.file.model.name,
         level=scenario.file.sla.resolve(),
         cost=None if prices is None else prices.resolve(counts),
-        summary=summary(scenario, offered, len(requests)),
+        summary=(
+            *(dimensions(scenario, requests, scale) if clock == "real" or not scale.full else ()),
+            *summary(scenario, offered, len(requests)),
+        ),
     )

@@ -105,7 +105,7 @@ class _Draft:
         self._seats[name] = _Seat(NodeKind.WIRE, site, None, QUIET)
 
     def access(self, member: Member) -> None:
-        sysctls = agent_sysctls(self._scenario.tcp)
+        sysctls = agent_sysctls(self._scenario.tcp, self._scenario.pool)
         self._seats[member.name] = _Seat(NodeKind.AGENT, member.site, member.role, sysctls)
         router = router_name(member.site)
         self._link(

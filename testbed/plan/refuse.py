@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from testbed.contract.agent import Request
 from testbed.contract.network import Network
 from testbed.contract.role import Role
+from testbed.contract.scale import Scale
 from testbed.errors import PlanError
+from testbed.plan.faults import fault_names
 from testbed.scenario.value import Scenario
 
 LIVE_LIMIT_BPS = 20_000_000_000
@@ -13,8 +17,8 @@ LIVE_LIMIT_BPS = 20_000_000_000
 a frame lasts 30 ns, less than the kernel needs for it."""
 
 
-def refuse_clock_and_place(scenario: Scenario, clock: str, on: str) -> None:
-    """Refuse a virtual clock on the host, and rates that no live host carries.
+def refuse_clock_and_place(scenario: Scenario, clock: str, on: str, scale: Scale) -> None:
+    """Refuse a virtual clock on the host, and rates that no live host carries at this scale.
 
     Raises:
         PlanError: with the reason and what to change.
@@ -26,30 +30,19 @@ def refuse_clock_and_place(scenario: Scenario, clock: str, on: str) -> None:
             "the host's clock cannot be virtual: only the lab guest's kernel jumps through time",
             "use --on guest, or --clock real",
         )
-    if clock == "real":
-        fast = [name for name, spec in scenario.links if spec.rate_bps > LIVE_LIMIT_BPS]
-        if fast:
-            settings = " ".join(f'--set links.{name}.rate="10 Gbit/s"' for name in fast)
-            raise PlanError(
-                "plan",
-                scenario.name,
-                f"links of class {', '.join(fast)} are faster than {LIVE_LIMIT_BPS // 10**9} "
-                "Gbit/s, which no live host carries packet by packet",
-                f"use --clock virtual, or scale down: {settings}",
-            )
-
-
-def refuse_what_is_planned(clock: str) -> None:
-    """Refuse what files and options may name already, but nothing carries out yet.
-
-    Raises:
-        PlanError: with what to use instead.
-    """
-    if clock != "virtual":
+    limit_bps = LIVE_LIMIT_BPS * scale.slow
+    fast = {name: spec.rate_bps for name, spec in scenario.links if spec.rate_bps > limit_bps}
+    if clock == "real" and fast:
+        times = max(fast.values()) / limit_bps
         raise PlanError(
-            "plan", f"--clock {clock}", "this clock is planned, not there yet",
-            "use --clock virtual",
-        )  # fmt: skip
+            "plan",
+            scenario.name,
+            f"links of class {', '.join(fast)} are faster than {LIVE_LIMIT_BPS // 10**9} "
+            f"Gbit/s on the host's clock (size {scale.size:.3%}, slow {scale.slow:g}), which no "
+            "live host carries packet by packet",
+            f"scale further down: --set real_time.slow={math.ceil(scale.slow * times)}, or "
+            f'--set real_time.size="{100 * scale.size / times:.2f} %"',
+        )
 
 
 def refuse_serving(scenario: Scenario) -> None:
@@ -144,6 +137,7 @@ def refuse_unknown_names(scenario: Scenario, network: Network) -> None:
     instances = sorted(node.name for node in network.nodes if node.role in cached)
     for what, named, known in (
         ("link", scenario.expect.links, links),
+        ("fault", scenario.expect.faults, sorted(fault_names(scenario))),
         ("instance", scenario.expect.instances, instances),
     ):
         for name in sorted(named.difference(known)):
@@ -151,8 +145,8 @@ def refuse_unknown_names(scenario: Scenario, network: Network) -> None:
             raise PlanError(
                 "plan",
                 f"expect.metrics.{bounds[0]}",
-                f"the network has no {what} {name!r}",
-                f"{what}s of this plan: {', '.join(known)}",
+                f"the {'plan' if what == 'fault' else 'network'} has no {what} {name!r}",
+                f"{what}s of this plan: {', '.join(known) or 'none'}",
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from testbed.contract.link import GilbertElliott, LinkSpec, RandomLoss
 from testbed.contract.plan import Offered
+from testbed.contract.pool import Fifo, Lifo, Order, Pool
 from testbed.contract.record import Record
 from testbed.contract.role import Role
 from testbed.scenario.serving import ServingChoice
@@ -35,7 +36,7 @@ def summary(scenario: Scenario, offered: Offered, requests: int) -> tuple[Pair, 
         ("hardware", f"{file.shape.hardware}: {scenario.hardware.source}"),
         ("model", f"{file.model.name}, {shape.ratio} emulated prompt tokens per real one, "
                   f"blocks of {shape.block_tokens}"),
-        ("pool", f"{file.pool.size} connections a pair, chunks of {file.pool.chunk}"),
+        ("pool", f"{_pooled(scenario.pool)}, chunks of {file.pool.chunk}"),
         ("TCP", f"{file.tcp.congestion}, buffers {file.tcp.send_buffer} and "
                 f"{file.tcp.receive_buffer}, wake at {file.tcp.low_water}"),
         ("verify", file.verify),
@@ -45,6 +46,23 @@ def summary(scenario: Scenario, offered: Offered, requests: int) -> tuple[Pair, 
     pairs.extend((f"source of {what}", source) for what, source in scenario.sources)
     pairs.extend(("assumption", text) for text in file.assumptions)
     return tuple(pairs)
+
+
+def _pooled(pool: Pool) -> str:
+    """How many connections a pair has, and by which rule, where that is not the default."""
+    rule, order = pool.discipline, pool.order
+    if pool.size is None:
+        words = f"{rule.kind}: connections without a bound, {pool.most} source ports"
+    else:
+        words = f"{pool.size} connections a pair"
+        words = words if rule == Fifo() else f"{rule.kind}: at most {words}"
+    if isinstance(rule, Lifo):
+        words += f", closed after {Duration(rule.idle_timeout_ns)} idle"
+    if pool.stripes > 1:
+        words += f", a transfer over up to {pool.stripes}"
+    if pool.preempt:
+        words += ", lent between chunks"
+    return words if order is Order.FIRST_COME else f"{words}, {order.value}"
 
 
 def _served(scenario: Scenario, serving: ServingChoice) -> Iterator[Pair]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from testbed.contract.agent import Tcp
+from testbed.contract.pool import Pool
 
 Setting = tuple[str, str]
 
@@ -17,8 +18,12 @@ QUIET: tuple[Setting, ...] = (
 FIVE_TUPLE = "55"
 """fib_multipath_hash_fields: addresses, protocol and both ports (0x37)."""
 
-LOCAL_PORTS = "32768 60999"
-"""Linux's default, stated: pool connections bind ports below it."""
+FIRST_LOCAL_PORT, LAST_LOCAL_PORT = 32_768, 60_999
+"""Linux's default range, stated: connections that stand bind ports below it."""
+
+TIME_WAIT_BUCKETS = "262144"
+"""Linux's default on a large host. A small guest's is a few thousand, and beyond it the kernel
+skips TIME_WAIT (tcp_time_wait(), net/ipv4/tcp_minisocks.c): source ports would never run out."""
 
 
 def router_sysctls(hash_seed: int) -> tuple[Setting, ...]:
@@ -36,8 +41,10 @@ def router_sysctls(hash_seed: int) -> tuple[Setting, ...]:
     )
 
 
-def agent_sysctls(tcp: Tcp) -> tuple[Setting, ...]:
+def agent_sysctls(tcp: Tcp, pool: Pool) -> tuple[Setting, ...]:
     """TCP as the scenario wants it; metrics of old connections are not reused."""
+    # a socket can choose its port only within this range (IP_LOCAL_PORT_RANGE)
+    first = min(FIRST_LOCAL_PORT, pool.source_port) if pool.closes else FIRST_LOCAL_PORT
     return (
         *QUIET,
         ("net.ipv4.tcp_congestion_control", tcp.congestion),
@@ -45,5 +52,6 @@ def agent_sysctls(tcp: Tcp) -> tuple[Setting, ...]:
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", f"4096 {min(131_072, tcp.receive_buffer)} {tcp.receive_buffer}"),
         ("net.ipv4.tcp_wmem", f"4096 {min(65_536, tcp.send_buffer)} {tcp.send_buffer}"),
-        ("net.ipv4.ip_local_port_range", LOCAL_PORTS),
+        ("net.ipv4.ip_local_port_range", f"{first} {LAST_LOCAL_PORT}"),
+        *((("net.ipv4.tcp_max_tw_buckets", TIME_WAIT_BUCKETS),) if pool.closes else ()),
     )

@@ -47,6 +47,8 @@ class Band(Record):
     begin: float
     end: float
     label: str
+    fault: bool = False
+    """Whether something was broken on purpose then; drawn in another colour."""
 
 
 class Rule(Record):

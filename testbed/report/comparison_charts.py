@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from testbed.report import wording
-from testbed.report.chart import Axis, Chart, Colour, Rule, Trace
+from testbed.report.chart import Axis, Chart, Colour, Trace
 from testbed.report.published import published_for
-from testbed.report.run_charts import cdf_traces, points, size_chart, window_band
+from testbed.report.run_charts import cdf_traces, points, pool_rules, size_chart, window_band
 from testbed.report.study import Comparison
 from testbed.report.summary import RunSummary
 from testbed.report.table import Table
@@ -104,8 +104,8 @@ def _pools(study: Comparison) -> Chart:
         id="pool-time",
         title="Pool occupancy and queue over time",
         alt=(
-            f"Wide keeps at most {wording.digits(peaks[0][0])} of {wide.pool_size} connections "
-            f"busy and {wording.digits(peaks[0][1])} transfers waiting; narrow "
+            f"Wide keeps at most {wording.digits(peaks[0][0])} of {wide.pool_size or 'any'} "
+            f"connections busy and {wording.digits(peaks[0][1])} transfers waiting; narrow "
             f"{wording.digits(peaks[1][0])} and {wording.digits(peaks[1][1])}."
         ),
         note=f"Seed {wide.plan.seed}; averages over equal spans of virtual time.",
@@ -113,7 +113,7 @@ def _pools(study: Comparison) -> Chart:
         y=Axis(title="transfers", zero=True),
         traces=tuple(traces),
         bands=(window_band(wide),),
-        rules=(Rule(y=wide.pool_size, label=f"pool size {wide.pool_size}"),),
+        rules=pool_rules(wide),
         table=Table(
             caption="Peaks (means per bin)",
             head=("hit rates", "busy", "waiting"),

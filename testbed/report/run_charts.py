@@ -6,6 +6,7 @@ import numpy as np
 
 from testbed.report import wording
 from testbed.report.chart import Axis, Band, Chart, Colour, Rule, Trace
+from testbed.report.fault_table import fault_bands
 from testbed.report.otps_chart import otps_chart
 from testbed.report.series import Floats, cdf
 from testbed.report.summary import RunSummary
@@ -155,6 +156,18 @@ def _thin(times: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     return kept
 
 
+def pool_rules(run: RunSummary) -> tuple[Rule, ...]:
+    """The size of the pool as a line; none for a pool without a bound."""
+    if run.pool_size is None:
+        return ()
+    return (Rule(y=run.pool_size, label=f"pool size {run.pool_size}"),)
+
+
+def _of_how_many(run: RunSummary) -> str:
+    bound = run.pool_size
+    return "Of connections without a bound" if bound is None else f"Of {bound} connections"
+
+
 def pool_chart(run: RunSummary) -> Chart:
     """Busy connections and waiting transfers over time."""
     pool = run.pool
@@ -162,7 +175,7 @@ def pool_chart(run: RunSummary) -> Chart:
         id="pool-time",
         title="Pool occupancy and queue over time",
         alt=(
-            f"Of {run.pool_size} connections at most {wording.digits(float(pool.busy.max()))} are "
+            f"{_of_how_many(run)} at most {wording.digits(float(pool.busy.max()))} are "
             f"busy (mean per bin); at most {wording.digits(float(pool.waiting.max()))} transfers "
             "wait."
         ),
@@ -185,8 +198,8 @@ def pool_chart(run: RunSummary) -> Chart:
                 dash="dot",
             ),
         ),
-        bands=(window_band(run),),
-        rules=(Rule(y=run.pool_size, label=f"pool size {run.pool_size}"),),
+        bands=(window_band(run), *fault_bands(run)),
+        rules=pool_rules(run),
         table=Table(
             caption="Occupancy at a dozen instants",
             head=("time", "busy", "waiting"),
@@ -227,7 +240,7 @@ def leg_chart(run: RunSummary) -> Chart:
             )
             for i, leg in enumerate(run.legs)
         ),
-        bands=(window_band(run),),
+        bands=(window_band(run), *fault_bands(run)),
         table=Table(
             caption="Use at a dozen instants",
             head=("time", *(leg.name for leg in run.legs)),

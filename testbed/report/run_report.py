@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from testbed.checks.finding import Status
+from testbed.report.fault_table import fault_table
 from testbed.report.headline import tiles
 from testbed.report.link_table import link_table
 from testbed.report.page import render, write_page
@@ -60,6 +61,7 @@ def run_page(run: RunSummary) -> str:
             "serving_charts": tuple(chart.id for chart in charts if chart.id in _SERVING_CHARTS),
             "figures": figures_table(run),
             "load": load_table(run),
+            "faults": fault_table(run),
             "links": link_table(run),
             "fidelity": fidelity_table(run),
             "facts": pairs_table("The run", facts),

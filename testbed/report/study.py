@@ -13,6 +13,7 @@ from pathlib import Path
 from testbed.checks.finding import Finding, Status, worst
 from testbed.checks.findings import narrow_exhausts, over_seeds, tail_is_low_hit
 from testbed.checks.metrics_file import MetricsFile
+from testbed.contract.pool import Fifo, Order
 from testbed.errors import AnalysisError
 from testbed.report.summary import RunSummary, summarize
 
@@ -130,12 +131,23 @@ def _facts(run: RunSummary) -> dict[str, str]:
         "clock": plan.clock,
         "host": plan.host,
         "model": plan.model,
-        "pool": str(run.pool_size),
+        "pool": _pool(run),
         "warm-up": f"{run.window.warm_up_ns} ns",
         "window": f"{run.window.measure_ns} ns",
         "legs": str(plan.offered.legs),
         "leg payload rate": f"{plan.offered.leg_payload_bps:.0f} bit/s",
     }
+
+
+def _pool(run: RunSummary) -> str:
+    """Its size, and what else tells it from the default."""
+    rules = {
+        f" {pool.discipline.kind} {pool.order.value}"
+        for pool in (agent.pool for agent in run.plan.agents)
+        if (pool.discipline, pool.order) != (Fifo(), Order.FIRST_COME)
+    }
+    size = "no bound" if run.pool_size is None else str(run.pool_size)
+    return size + "".join(sorted(rules))
 
 
 def _agree(runs: tuple[RunSummary, ...], names: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ so that memory does not grow with their number of events.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from testbed.checks.metrics_file import MetricsFile
 from testbed.checks.verdict import Verdict, read_verdict
 from testbed.contract.agent import Window
 from testbed.contract.plan import Plan
+from testbed.contract.pool import Pool
 from testbed.contract.role import Role
 from testbed.errors import AnalysisError
 from testbed.metrics.serving_record import Serving
@@ -37,7 +38,8 @@ class RunSummary:
     plan: Plan
     window: Window
     transfers: tuple[Transferred, ...]
-    pool_size: int
+    pool_size: int | None
+    """Connections of all pairs together; None where a pool has no bound."""
     pool: PoolSeries
     legs: tuple[LegSeries, ...]
     law: Occupancy
@@ -68,7 +70,7 @@ def summarize(folder: Path) -> RunSummary:
 def reduce_case(folder: Path, case: Case) -> RunSummary:
     """Reduce a case that was read already."""
     case = _main_path(case)
-    sizes = {agent.node: agent.pool.size for agent in case.plan.agents}
+    pools = {agent.node: agent.pool for agent in case.plan.agents}
     pairs = {(s.node, s.peer) for s in case.history.steps if s.busy >= 0 and s.peer}
     oracle, verdict = folder / "oracle.jsonl", folder / "verdict.json"
     rows = transferred(case)
@@ -77,12 +79,15 @@ def reduce_case(folder: Path, case: Case) -> RunSummary:
         plan=case.plan,
         window=case.window,
         transfers=rows,
-        pool_size=sum(sizes.get(sender, 0) for sender, _ in pairs),
+        pool_size=_size([pools[sender] for sender, _ in pairs if sender in pools]),
         pool=pool_series(case.history, case.window.deadline_ns),
         legs=_legs(case),
         law=occupancy(case),
         fidelity=case.fidelity or (),
-        provenance=_provenance(folder / "provenance.json"),
+        provenance=(
+            *_provenance(folder / "provenance.json"),
+            *((f"headroom {name}", value) for name, value in _provenance(folder / "headroom.json")),
+        ),
         scenario_text=_text(folder / "scenario.yaml"),
         answers=_answers(case),
         metrics=case.metrics,
@@ -90,6 +95,11 @@ def reduce_case(folder: Path, case: Case) -> RunSummary:
         oracle=_oracle(oracle, {row.req for row in rows}) if oracle.exists() else None,
         verdict=read_verdict(verdict) if verdict.exists() else None,
     )
+
+
+def _size(pools: Sequence[Pool]) -> int | None:
+    sizes = [pool.size for pool in pools if pool.size is not None]
+    return sum(sizes) if len(sizes) == len(pools) else None
 
 
 def _main_path(case: Case) -> Case:
@@ -134,7 +144,7 @@ def _answers(case: Case) -> tuple[tuple[int, str], ...]:
 def _legs(case: Case) -> tuple[LegSeries, ...]:
     found = (
         leg_series(case.history.samples, link.name, "forward", link.forward.rate_bps)
-        for link in case.plan.network.links
+        for link in case.plan.emulated.links
         if link.kind == "wan"
     )
     return tuple(leg for leg in found if leg is not None)

@@ -51,7 +51,8 @@ def size_free_spread(run: RunOutcome) -> float | None:
     if not leg_bps or not chosen.any():
         return None
     ends = (known.agents(role)[0].node for role in (Role.PREFILL, Role.DECODE))
-    alone_s = acked.size_bytes[chosen] * 8 / leg_bps + round_trip_ns(known.plan.network, *ends) / NS
+    rtt_s = round_trip_ns(known.plan.emulated, *ends) / NS
+    alone_s = acked.size_bytes[chosen] * 8 / leg_bps + rtt_s
     p50, p99 = np.percentile(acked.duration_s[chosen] / alone_s, (50, 99))
     return float(p99 / p50)
 

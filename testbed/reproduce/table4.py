@@ -119,19 +119,26 @@ def short_answers_agree(outcomes: Outcomes) -> Judged:
     return _same(outcomes, "full", f"{PDD}-over")
 
 
-def bytes_agree(outcomes: Outcomes) -> Judged:
+def bytes_slower(outcomes: Outcomes) -> Judged:
     """More bytes against a lower rate, one seed."""
-    return _same(outcomes, "bytes", "rates")
+    words, gap = _compare(outcomes, "bytes", "rates")
+    wide = outcomes.mean("bytes-buffers", P90)
+    evidence = f"{words}; {wording.seconds(wide)} with sockets' buffers in proportion"
+    return Judged(evidence, [] if gap > -SAME else [f"P90 is {-gap:.1%} lower with more bytes"])
 
 
 def _same(outcomes: Outcomes, own: str, base: str) -> Judged:
+    words, gap = _compare(outcomes, own, base)
+    return Judged(words, [] if abs(gap) < SAME else [f"P90 differs by {gap:+.1%}"])
+
+
+def _compare(outcomes: Outcomes, own: str, base: str) -> tuple[str, float]:
     words: list[str] = []
     for name in ("ttft.p50_s", P90, "ttft.p99_s"):
         value, other = outcomes.mean(own, name), outcomes.mean(base, name)
         words.append(f"{name} {wording.seconds(value)} and {wording.seconds(other)}")
     gap = outcomes.mean(own, P90) / outcomes.mean(base, P90) - 1
-    against = [] if abs(gap) < SAME else [f"P90 differs by {gap:+.1%}"]
-    return Judged(f"{'; '.join(words)}; P90 differs by {gap:+.1%}", against)
+    return f"{'; '.join(words)}; P90 differs by {gap:+.1%}", gap
 
 
 def notes(outcomes: Outcomes) -> tuple[str, ...]:
@@ -240,15 +247,17 @@ STUDY = Study(
             short_answers_agree, quick=False,
         ),
         Claim(
-            "lower-rate-agrees",
-            "A lower rate of the line gives the same P90 as more bytes on it, to within 5 %.",
-            bytes_agree, quick=False,
+            "lower-rate-is-cautious",
+            "The same load by more bytes makes P90 no lower than by a lower rate (by at most 5 %): "
+            "this study's cuts are not made large by lowering rates.",
+            bytes_slower, quick=False,
         ),
     ),
     assumptions=(
         "The load of the WAN: unpublished. 11.5 requests/s (Table 8) of 6,554 uncached tokens at "
         "5,031 B put 0.15 on 2 x 10 Gbit/s; the sweep lowers the rate of the legs, as if other "
-        "users had the rest, and keeps arrivals and the buffer's length in time.",
+        "users had the rest, and keeps arrivals and the buffer's length in time. More bytes are "
+        "slower than a lower rate; see the finding lower-rate-is-cautious.",
         "H of 95 %, RTT 20 ms, 8 connections for each pair of P and MD, a buffer of 54 ms: "
         "unpublished; varied one at a time at load 0.15 (H of 80 %, RTT 100 ms, one connection, "
         "8 requests/s, bursts, loss, jitter, other users) and at load 1.05 (H of 80 %, RTT 60 ms, "

@@ -93,6 +93,7 @@ def proofs() -> tuple[Variant, ...]:
     """What the short cuts cost: answers of full length; bytes scaled instead of rates."""
     narrow = point(CDC, 0.9, BRIEF, 1)
     wider = ("shape.kv=deepseek-v3", "shape.precision=fp8")
+    buffers = ("tcp.send_buffer=224 MiB", "tcp.receive_buffer=224 MiB")
     return (
         Variant(
             "full", SCENARIOS[PDD], "PDD at WAN load 1.05, 40 s, answers of full length",
@@ -105,6 +106,11 @@ def proofs() -> tuple[Variant, ...]:
         Variant(
             "bytes", SCENARIOS[CDC], "the same by 7.0 times the bytes (the KV of deepseek-v3)",
             (BRIEF, SHORT, BUFFER, *wider), 1, "rates",
+            tuned=lambda seed: (rate_for(0.9, BRIEF, seed, wider),),
+        ),
+        Variant(
+            "bytes-buffers", SCENARIOS[CDC], "and socket buffers of 7 times the size as well",
+            (BRIEF, SHORT, BUFFER, *wider, *buffers), 1, "rates",
             tuned=lambda seed: (rate_for(0.9, BRIEF, seed, wider),),
         ),
     )  # fmt: skip

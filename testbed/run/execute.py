@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from testbed.checks import CHECKS, Verdict, judge, require_run_folder, spoil
-from testbed.checks.expectation import Bound, Expectation
-from testbed.checks.finding import Status
+from testbed.contract.plan import Plan
 from testbed.contract.role import Role
 from testbed.errors import (
     AgentError,
@@ -24,12 +24,15 @@ from testbed.errors import (
 from testbed.lab.guest.boot import Kernel, Orders, Outcome, boot, code_snapshot, tail
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.progress import Progress
+from testbed.lab.host.refusal import read_host_kernel, refuse_host
 from testbed.lab.hostledger import HostLedger
 from testbed.lab.program import run_module
 from testbed.metrics.compute import Json, compute
 from testbed.report import write_report
+from testbed.run.expected import expectation, scale_of
 from testbed.run.folder import make_default_folder, make_folder, refuse_taken, write_inputs
 from testbed.run.hostfacts import read_host_facts
+from testbed.run.hostwatch import HostWatch
 from testbed.run.mark import TookPlace, marked_unless_finished, read_mark, spoil_again
 from testbed.run.prepare import Prepared
 from testbed.run.provenance import provenance
@@ -41,6 +44,7 @@ LEAST_MEMORY = 256 * 2**20
 LEAST_WITH_ENGINE = 1024 * 2**20
 """Bytes below which a guest with a container Engine does nothing but look for memory."""
 _ANALYSED = ("record-readable", "The record can be analysed.")
+Watch: TypeAlias = Callable[[Progress, float], None]
 _RAISED = {kind.__name__: kind for kind in (AgentError, FidelityError, HostError, LabError)}
 
 
@@ -106,7 +110,7 @@ def lab_kernel() -> Kernel:
     linux = kernel_path()
     if linux is None:
         raise HostError(
-            "find the lab kernel", "virtual clock", "it has not been built on this machine",
+            "find the lab kernel", "lab guest", "it has not been built on this machine",
             "run: testbed kernel build",
         )  # fmt: skip
     return Kernel(linux, linux.with_name("entropy.so"))
@@ -115,7 +119,7 @@ def lab_kernel() -> Kernel:
 def execute(
     prepared: Prepared,
     folder: Path | None,
-    watch: Callable[[Progress, float], None] | None = None,
+    watch: Watch | None = None,
     tuning: Tuning = Tuning(),  # a frozen value
     say: Callable[[str], None] = lambda _: None,
 ) -> Finished:
@@ -131,11 +135,8 @@ def execute(
             where the lab had started.
     """
     plan = prepared.plan
-    if plan.host != "guest":
-        raise UsageError(
-            "run the scenario", f"--on {plan.host}", "only the lab guest carries runs so far",
-            "leave out --on",
-        )  # fmt: skip
+    if plan.host == "host":
+        _refuse_on_host(plan)
     if plan.lab == "compose" and (tuning.memory_bytes or LEAST_WITH_ENGINE) < LEAST_WITH_ENGINE:
         raise UsageError(
             "run the scenario", f"--memory of {(tuning.memory_bytes or 0) // 2**20} MiB",
@@ -144,7 +145,7 @@ def execute(
         )  # fmt: skip
     if folder is not None:
         refuse_taken(folder)
-    kernel = lab_kernel()
+    kernel = None if plan.host == "host" else lab_kernel()
     text = prepared.scenario.resolved_yaml()
     code_snapshot(cache_root())
     with HostLedger(cache_root()) as ledger:
@@ -156,17 +157,46 @@ def execute(
             write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
             with _engine(prepared, run, kernel, ledger, say) as engine:
                 orders = replace(_orders(run, prepared, tuning), engine=engine)
-                outcome = boot(kernel, orders, cache_root(), watch)
+                outcome = _boot(prepared, orders, kernel, run, watch)
             _raise_failure(run, outcome)
             return analyse(run, prepared.scenario, outcome.wall_s, outcome.virtual_s)
 
 
+def _refuse_on_host(plan: Plan) -> None:
+    if plan.lab == "compose":
+        raise UsageError(
+            "run the scenario", "--lab compose --on host",
+            "containers on the host are started by Compose itself",
+            f"testbed compose {plan.scenario} > compose.yaml, then docker compose up",
+        )  # fmt: skip
+    refuse_host(read_host_kernel(), plan.agents[0].tcp)
+
+
+def _boot(
+    prepared: Prepared, orders: Orders, kernel: Kernel | None, run: Path, watch: Watch | None
+) -> Outcome:
+    """Boots the guest; under a real clock the machine around it is watched as well."""
+    if not orders.real:
+        return boot(kernel, orders, cache_root(), watch)
+    host = HostWatch()
+
+    def both(progress: Progress, wall_s: float) -> None:
+        host.look()
+        if watch is not None:
+            watch(progress, wall_s)
+
+    outcome = boot(kernel, orders, cache_root(), both)
+    host.tell(run, prepared.plan.scale)
+    return outcome
+
+
 @contextmanager
 def _engine(
-    prepared: Prepared, run: Path, kernel: Kernel, ledger: HostLedger, say: Callable[[str], None]
-) -> Iterator[Path | None]:
+    prepared: Prepared, run: Path, kernel: Kernel | None, ledger: HostLedger,
+    say: Callable[[str], None],
+) -> Iterator[Path | None]:  # fmt: skip
     """What containers need besides the run folder: the folder of an Engine."""
-    if prepared.plan.lab == "mininet":
+    if prepared.plan.lab == "mininet" or kernel is None:
         yield None
         return
     from testbed.run.containers import lent_engine
@@ -184,6 +214,7 @@ def _orders(run: Path, prepared: Prepared, tuning: Tuning) -> Orders:
         entropy_seed=plan.guest.entropy_seed,
         start_ns=plan.guest.start_ns,
         real=plan.clock == "real",
+        on_host=plan.host == "host",
         stuck_after_s=tuning.stuck_after_s,
         shown={} if prepared.weights is None else {"weights": prepared.weights.parent},
     )
@@ -206,7 +237,7 @@ def analyse(
     try:
         metrics = compute(run, wall_s, virtual_s)
         compute_reference(run)
-        verdict = judge(run, expectation(scenario), checks)
+        verdict = judge(run, expectation(scenario, scale_of(run).size), checks)
         write_report(run)
     except KeyboardInterrupt as error:
         spoil(run, *_ANALYSED, error)
@@ -232,20 +263,6 @@ def compute_reference(run: Path) -> None:
         raise AnalysisError(
             "compute the reference answers", str(run), done.err.strip()[-2000:], "see above"
         )
-
-
-def expectation(scenario: Scenario) -> Expectation | None:
-    """The scenario's ``expect:`` as the judge takes it."""
-    expect = scenario.expect
-    bounds = tuple(
-        Bound(metric=name, relation=relation, limit=limit)
-        for name, relation, limit in expect.limits
-    )
-    if expect.verdict == "pass" and not expect.violations and not bounds:
-        return None
-    return Expectation(
-        verdict=Status(expect.verdict), violations=tuple(expect.violations), bounds=bounds
-    )
 
 
 def _raise_failure(run: Path, outcome: Outcome) -> None:

@@ -10,25 +10,31 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from testbed.contract.lateness import BARRIER_FILE
 from testbed.contract.plan import Plan
 from testbed.contract.progress import FOLDER, Mark
-from testbed.errors import ExitStatus, FidelityError, LabError, TestbedError
+from testbed.contract.role import NodeKind
+from testbed.errors import AgentError, ExitStatus, FidelityError, LabError, TestbedError
 from testbed.fidelity.calibrate import Effort, calibrate_links
 from testbed.fidelity.precision import EXACT, LIVE
 from testbed.lab.crew import Crew
+from testbed.lab.faults import Faults
+from testbed.lab.guard import Guard
 from testbed.lab.ledger import Ledger
 from testbed.lab.mininet.lab import MininetLab
 from testbed.lab.namespace import HERE, Namespaces
 from testbed.lab.protocol import Agents, Lab
 from testbed.lab.sampler import Sampler
 from testbed.lab.wires import Wires
+from testbed.run.course import Course, Deed, planned_deeds, take_course
 
-_SAMPLE_NS = 100_000_000
+_LINGER_NS = 50_000_000
+"""Emulated time between the last client's end and that of all others, where there is a scale."""
 _LIMITS = (
     ("net.core.rmem_max", "1073741824"),
     ("net.core.wmem_max", "1073741824"),
@@ -43,7 +49,7 @@ pages come back scattered, each a mapping of its own on the host."""
 
 Work: TypeAlias = Callable[[Plan, Path, Lab, Wires, Ledger, Mark], None]
 """What is done in a built lab whose links read back as planned."""
-Hire: TypeAlias = Callable[[Plan, Path, Mapping[str, str], Ledger], Agents]
+Hire: TypeAlias = Callable[[Plan, Path, Lab, Ledger], Agents]
 
 
 def run_plan(run: Path, work: Work) -> None:
@@ -56,7 +62,8 @@ def run_plan(run: Path, work: Work) -> None:
     plan = Plan.model_validate_json((run / "plan.json").read_text(encoding="utf-8"))
     mark = Mark(run / FOLDER, "lab")
     mark.touch(time.time_ns())
-    Namespaces({"guest": HERE}).write_sysctls("guest", _LIMITS)
+    if plan.host == "guest":
+        Namespaces({"guest": HERE}).write_sysctls("guest", _LIMITS)
     ledger = Ledger(run / "ledger.jsonl")
     try:
         with (
@@ -65,7 +72,13 @@ def run_plan(run: Path, work: Work) -> None:
         ):
             mark.touch(time.time_ns())
             wires.apply()
-            _prove(plan, run, lab, wires)
+            if plan.demand is not None:
+                from testbed.run.headroom import refuse_beyond_headroom
+
+                refuse_beyond_headroom(plan, plan.demand, run, lab)
+                wires.apply()
+            with _blaming_the_fallen(plan, lab):
+                _prove(plan, run, lab, wires)
             mark.touch(time.time_ns())
             work(plan, run, lab, wires, ledger, mark)
     finally:
@@ -85,21 +98,24 @@ def built_lab(plan: Plan, run: Path, ledger: Ledger) -> Iterator[Lab]:
         yield containers
 
 
-def crew_of(plan: Plan, run: Path, paths: Mapping[str, str], ledger: Ledger) -> Agents:
+def crew_of(plan: Plan, run: Path, lab: Lab, ledger: Ledger) -> Agents:
     """The agents of a run, as its lab starts them."""
-    if plan.lab == "mininet":
-        return Crew(plan, run, paths, ledger)
+    if isinstance(lab, MininetLab):
+        return Crew(plan, run, lab, ledger)
     from testbed.lab.compose.crew import ComposeCrew
+    from testbed.lab.compose.lab import ComposeLab
 
-    return ComposeCrew(plan, run)
+    if not isinstance(lab, ComposeLab):
+        raise LabError("hire the agents", plan.scenario, f"unknown lab {type(lab).__name__}")
+    return ComposeCrew(plan, run, lab)
 
 
 def let_agents_work(
     plan: Plan, run: Path, lab: Lab, wires: Wires, ledger: Ledger, mark: Mark,
-    hire: Hire = crew_of,
+    hire: Hire = crew_of, deeds: Sequence[Deed] = (),
 ) -> None:  # fmt: skip
     """Starts the agents and samples the links until every client has ended."""
-    with hire(plan, run, lab.paths(), ledger) as crew:
+    with hire(plan, run, lab, ledger) as crew:
         crew.wait_ready(mark)
         barrier = crew.barrier_ns
         if time.time_ns() >= barrier:
@@ -107,19 +123,40 @@ def let_agents_work(
                 "pass the barrier", plan.scenario,
                 f"the agents were ready {(time.time_ns() - barrier) / 1e9:.3f} s after it",
             )  # fmt: skip
-        with Sampler(wires, run / "events" / "lab.jsonl", barrier) as sampler:
-            tick = barrier
-            deadline = barrier + plan.agents[0].window.deadline_ns + 5_000_000_000
-            while not crew.clients_ended():
-                crew.watch(until_ns=tick)
-                if time.time_ns() >= tick:
-                    sampler.sample(tick - barrier)
-                    tick += _SAMPLE_NS
-                    mark.touch(time.time_ns())
-                if tick > deadline:
-                    raise LabError("end the run", plan.scenario, "a client outlived its deadline")
-            sampler.sample(time.time_ns() - barrier)
+        scale, live = plan.scale, plan.clock == "real"
+        if live:
+            (run / BARRIER_FILE).write_text(str(barrier), encoding="ascii")
+        path = run / "events" / "lab.jsonl"
+        with (
+            Sampler(wires, path, barrier, scale, live) as sampler,
+            Faults(lab, wires, crew, sampler, ledger) as faults,
+            Guard(lab, wires, crew, sampler, faults) as guard,
+        ):
+            course = Course(crew, sampler, guard, faults, mark)
+            take_course(plan, course, (*planned_deeds(plan.faults), *deeds))
+        if live or scale.slow > 1:
+            _linger(crew, scale.lab_ns(_LINGER_NS))
         crew.stop()
+
+
+def _linger(crew: Agents, lab_ns: int) -> None:
+    """Lets what is on its way arrive: in slow motion the lab is quicker than the last packets."""
+    until = time.time_ns() + lab_ns
+    while time.time_ns() < until:
+        crew.watch(until)
+
+
+@contextmanager
+def _blaming_the_fallen(plan: Plan, lab: Lab) -> Iterator[None]:
+    """A node that ended takes its links with it: then the links are not what is wrong."""
+    try:
+        yield
+    except Exception as error:  # whatever it was: the end of a node comes first
+        agents = {node.name for node in plan.network.nodes if node.kind is NodeKind.AGENT}
+        for node, how in lab.fallen().items():
+            kind = AgentError if node in agents else LabError
+            raise kind("prove the links", node, how, f"see logs/{node}.log") from error
+        raise
 
 
 def _prove(plan: Plan, run: Path, lab: Lab, wires: Wires) -> None:

@@ -11,9 +11,11 @@ from typing import Literal
 from testbed.contract.agent import Request
 from testbed.contract.plan import Plan
 from testbed.contract.role import Role
+from testbed.contract.scale import FULL
 from testbed.errors import HostError, UsageError
 from testbed.lab.program import run_module
 from testbed.plan import GUEST_START_NS, RunPaths, capacity, make_plan, names_of, roster
+from testbed.plan.scale import scaled
 from testbed.run.hostfacts import read_host_facts
 from testbed.scenario import Scenario, load_scenario
 from testbed.scenario.load import scenario_path
@@ -28,6 +30,7 @@ class Prepared:
     """A run that could start now."""
 
     scenario: Scenario
+    """As it was written: the plan says at which scale it is run."""
     plan: Plan
     requests: tuple[Request, ...]
     weights: Path | None
@@ -42,8 +45,13 @@ def prepare(
     clock: Literal["virtual", "real"] | None = None,
     on: Literal["guest", "host"] | None = None,
     place: Path = Path("runs"),
+    at_scale: bool = False,
 ) -> Prepared:
-    """Reads, checks, draws and plans. ``place`` is where the run folder will be made.
+    """Reads, checks, draws and plans.
+
+    Args:
+        place: where the run folder will be made.
+        at_scale: apply ``real_time`` under the virtual clock, too.
 
     Raises:
         ScenarioError, PlanError, UsageError: the scenario or the call is wrong.
@@ -51,7 +59,8 @@ def prepare(
     """
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")  # so that scenario.yaml of the run names it
-    scenario = load_scenario(name_or_path, overrides)
+    written = load_scenario(name_or_path, overrides)
+    scenario, scale = written, FULL
     chosen = scenario.seed
     lab = lab or scenario.lab
     clock = clock or scenario.clock
@@ -61,6 +70,8 @@ def prepare(
             "run with --clock virtual --on host", scenario.name,
             "the host's clock cannot be made to jump", "leave out --on, or take --clock real",
         )  # fmt: skip
+    if clock == "real" or at_scale:
+        scenario, scale = scaled(written, written.file.real_time)
     weights = weights_file(scenario.file.model.name)
     arrivals = scenario.workload.arrivals
     trace = None
@@ -91,8 +102,9 @@ def prepare(
         on=on,
         paths=RunPaths(weights=None if weights is None else f"{GUEST_WEIGHTS}/{weights.name}"),
         start_ns=GUEST_START_NS if clock == "virtual" else time.time_ns(),
+        scale=scale,
     )
-    return Prepared(scenario, plan, requests, weights)
+    return Prepared(written, plan, requests, weights)
 
 
 def weights_file(model: str) -> Path | None:

@@ -32,8 +32,8 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def provenance(seed: int, kernel: Kernel, scenario_yaml: str) -> dict[str, object]:
-    """Everything needed to know whether two runs may be compared."""
+def provenance(seed: int, kernel: Kernel | None, scenario_yaml: str) -> dict[str, object]:
+    """All that says whether two runs may be compared; ``kernel`` is None on the host's own."""
     dirty = _git("status", "--porcelain")
     return {
         "testbed": testbed.__version__,
@@ -43,8 +43,8 @@ def provenance(seed: int, kernel: Kernel, scenario_yaml: str) -> dict[str, objec
         "command": sys.argv,
         "scenario_sha256": hashlib.sha256(scenario_yaml.encode()).hexdigest(),
         "seed": seed,
-        "kernel_sha256": file_digest(kernel.linux),
-        "entropy_sha256": file_digest(kernel.entropy),
+        "kernel_sha256": None if kernel is None else file_digest(kernel.linux),
+        "entropy_sha256": None if kernel is None else file_digest(kernel.entropy),
         "python": platform.python_version(),
         "libc": " ".join(platform.libc_ver()),
         "machine": platform.machine(),

@@ -15,7 +15,14 @@ from pydantic.json_schema import JsonSchemaValue
 from testbed.contract.record import Record
 from testbed.errors import UnitError
 from testbed.scenario.checknames import CHECK_NAMES
-from testbed.scenario.metricnames import EXAMPLES, INSTANCE_METRIC, LINK_METRIC, is_metric
+from testbed.scenario.metricnames import (
+    EXAMPLES,
+    FAULT_METRIC,
+    INSTANCE_METRIC,
+    LINK_METRIC,
+    counts_bytes,
+    is_metric,
+)
 from testbed.scenario.nearest import listing
 from testbed.units import Duration, Frequency, Load, Size, Written
 
@@ -50,9 +57,9 @@ class Bound(Written):
         Raises:
             UnitError: the unit does not suit the metric.
         """
-        if metric.endswith("_s"):
+        if metric.endswith("_s") and not metric.endswith("_per_s"):
             return Duration.parse(self.limit).seconds
-        if metric.endswith("bytes") or ".bytes_by_kind." in metric:
+        if counts_bytes(metric):
             return float(Size.parse(self.limit).bytes)
         if metric.endswith("_rps"):
             return Frequency.parse(self.limit).per_second
@@ -126,6 +133,12 @@ class Expect(Record):
     def links(self) -> frozenset[str]:
         """Names of the links that bounds speak of; the plan knows which links there are."""
         named = (metric for metric in self.metrics if LINK_METRIC.fullmatch(metric))
+        return frozenset(metric.split(".")[1] for metric in named)
+
+    @property
+    def faults(self) -> frozenset[str]:
+        """Names of the faults that bounds speak of; the plan knows which there are."""
+        named = (metric for metric in self.metrics if FAULT_METRIC.fullmatch(metric))
         return frozenset(metric.split(".")[1] for metric in named)
 
     @property

@@ -14,6 +14,7 @@ from pathlib import Path
 from testbed.errors import ScenarioError
 from testbed.scenario.data import DataKind, names, shipped_or_beside
 from testbed.scenario.document import Document, KeyPath, Plain, read_document
+from testbed.scenario.faults import TELLING
 from testbed.scenario.nearest import listing
 
 KEY = "extends"
@@ -83,8 +84,11 @@ def laid_over(
 
 
 def _alike(lower: dict[str, Plain], upper: dict[str, Plain]) -> bool:
-    """Whether two mappings can be mixed: those of different kinds have different keys."""
-    return "kind" not in upper or upper["kind"] == lower.get("kind")
+    """Whether two mappings can be mixed: those of different kinds have other keys."""
+    return all(
+        key not in upper or upper[key] == lower.get(key, default)
+        for key, default in TELLING.items()
+    )
 
 
 def _move(path: KeyPath, places: dict[KeyPath, str], written: dict[KeyPath, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -12,6 +12,10 @@ from pydantic_core import ErrorDetails
 from testbed.errors import ScenarioError
 from testbed.scenario.document import Document, KeyPath, Plain
 from testbed.scenario.nearest import brief, unknown_key
+from testbed.scenario.pool import DEFAULT, DISCIPLINE, UNKNOWN
+
+TELLING: Mapping[str, str | None] = {"kind": None, DISCIPLINE: DEFAULT}
+"""Keys that tell the models of a union apart, and what it means to leave them out."""
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -78,6 +82,8 @@ def written(data: Plain, detail: ErrorDetails) -> KeyPath:
         elif not (index == len(parts) - 1 and detail["type"] == "missing"):
             continue
         path.append(part)
+    if detail["type"] == UNKNOWN and isinstance(current, dict) and DISCIPLINE in current:
+        path.append(DISCIPLINE)
     return tuple(path)
 
 
@@ -133,5 +139,5 @@ def _models(annotation: object) -> set[type[BaseModel]]:
 
 
 def _tags(model: type[BaseModel]) -> tuple[object, ...]:
-    field = model.model_fields.get("kind")
-    return get_args(field.annotation) if field is not None else ()
+    fields = (model.model_fields.get(key) for key in TELLING)
+    return tuple(tag for field in fields if field for tag in get_args(field.annotation))

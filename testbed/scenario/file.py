@@ -7,18 +7,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from testbed.contract.record import Record
-from testbed.scenario.entry import Count, Line, Name, Seed, TokenId
+from testbed.scenario.entry import Line, Name, Seed, TokenId
 from testbed.scenario.expect import Expect
+from testbed.scenario.injection import MOST_FAULTS, FaultChoice
+from testbed.scenario.pool import FifoPoolChoice, PoolChoice
 from testbed.scenario.profile import LinkChoice
 from testbed.scenario.profiles import ModelName
+from testbed.scenario.realtime import RealTimeChoice
 from testbed.scenario.service import PricesChoice, SlaChoice
 from testbed.scenario.serving import ServingChoice
 from testbed.scenario.shape import ShapeChoice
 from testbed.scenario.workload import Workload
 from testbed.units import Duration, Size
-
-PoolSize = Annotated[int, Field(strict=True, ge=1, le=4096)]
-Port = Annotated[int, Field(strict=True, ge=1024, lt=65_536)]
 
 
 class TopologyChoice(Record):
@@ -49,22 +49,6 @@ class ModelChoice(Record):
     """Tokens that end an answer early; ``eos`` takes those by which the model itself ends one."""
 
 
-class PoolChoice(Record):
-    """The connection pool of every (sender, receiver) pair."""
-
-    size: PoolSize = 64
-    """Persistent TCP connections."""
-    queue: Count = 100_000
-    """Transfers that may wait for one, first come, first served."""
-    acquire_timeout: Duration = Duration(300 * 10**9)
-    transfer_timeout: Duration = Duration(300 * 10**9)
-    chunk: Size = Size(2 * 2**20)
-    """Payload bytes of one frame of the transfer protocol."""
-    source_port: Port = 20_000
-    """Connection i binds source port ``source_port + i``, so that which leg it takes
-    is a property of the scenario."""
-
-
 class TcpChoice(Record):
     """Socket options and sysctls of data connections."""
 
@@ -92,7 +76,8 @@ class ScenarioFile(Record):
     workload: Workload
     shape: ShapeChoice
     model: ModelChoice
-    pool: PoolChoice = PoolChoice()
+    pool: PoolChoice = FifoPoolChoice()
+    """The connection pool of every (sender, receiver) pair."""
     tcp: TcpChoice = TcpChoice()
     serving: ServingChoice | None = None
     """The serving plane; None where the workload says itself what is cached where."""
@@ -102,6 +87,10 @@ class ScenarioFile(Record):
     """What the hardware costs; None gives no benefit-cost ratio."""
     verify: Literal["substance", "all"] = "substance"
     """``substance``: real KV is digested and padding stamped; ``all``: every byte."""
+    faults: tuple[FaultChoice, ...] = Field(default=(), max_length=MOST_FAULTS)
+    """What is done to links and nodes while the run is on."""
     expect: Expect = Expect()
     lab: Literal["mininet", "compose"] = "mininet"
     clock: Literal["virtual", "real"] = "virtual"
+    real_time: RealTimeChoice | None = None
+    """The scale under a real clock; None is full size and speed."""

@@ -82,9 +82,12 @@ def _loss(profile: Profile, choice: LinkChoice) -> Loss | None:
         return None
     if choice.loss is not None:
         entry = choice.loss
+    return None if entry is None else plain_loss(entry)
+
+
+def plain_loss(entry: ProfileLoss | PlainLoss) -> Loss:
+    """A loss model as files write it, as plain shares."""
     match entry:
-        case None:
-            return None
         case RandomLossEntry():
             return RandomLoss(share=_plain(entry.share))
         case GilbertElliottEntry():
@@ -112,11 +115,12 @@ def _jitter(profile: Profile, choice: LinkChoice) -> Jitter | None:
     if choice.jitter == "none":
         return None
     if choice.jitter is not None:
-        return _plain_jitter(choice.jitter)
+        return plain_jitter(choice.jitter)
     return _sourced_jitter(profile.jitter) if profile.jitter is not None else None
 
 
-def _plain_jitter(entry: PlainJitter) -> Jitter:
+def plain_jitter(entry: PlainJitter) -> Jitter:
+    """Jitter as a scenario writes it, in nanoseconds."""
     return Jitter(spread_ns=entry.spread.ns, distribution=entry.distribution, reorder=entry.reorder)
 
 

@@ -16,6 +16,7 @@ METRICS: tuple[str, ...] = (
     "pool.waits", "pool.wait_mean_s", "pool.wait_p50_s", "pool.wait_p90_s", "pool.wait_p99_s",
     "pool.wait_max_s", "pool.refused", "pool.exhausted_fraction",
     "pool.occupancy_mean", "pool.occupancy_little",
+    "pool.opened", "pool.open_peak", "pool.opening_mean_s",
     "ttft.p50_s", "ttft.p90_s", "ttft.p99_s", "ttft.requests", "ttft.failed_requests",
     "ttft.failed_p50_s", "ttft.failed_p90_s", "tpot.p50_s", "tpot.p90_s",
     "gap.count", "gap.p50_s", "gap.p90_s", "gap.p99_s", "gap.max_s", "stall.threshold_s",
@@ -44,8 +45,13 @@ LINK_METRIC = re.compile(
 INSTANCE_METRIC = re.compile(
     r"serving\.instances\.[a-z0-9-]{1,20}\.(requests|asked_blocks|matched_blocks|hit)"
 )
+FAULT_METRIC = re.compile(
+    r"faults\.[a-z0-9-]{1,40}\.(kept_share|recovery_s|"
+    r"(before|during|after)\.(tokens_per_s|transfers|transfer_bps))"
+)
 _PATTERNS = (
     LINK_METRIC,
+    FAULT_METRIC,
     INSTANCE_METRIC,
     re.compile(rf"serving\.pipelines\.{_PIPELINE}"),
     re.compile(rf"serving\.reasons\.{_PIPELINE}\.{_WORD}"),
@@ -54,12 +60,12 @@ _PATTERNS = (
         r"transfer_s|eager_s|handoff_s)"
     ),
     re.compile(rf"serving\.handoffs_by_mode\.{_WORD}"),
-    re.compile(rf"pool\.refused_by_reason\.{_WORD}"),
+    re.compile(rf"pool\.(refused|closed)_by_reason\.{_WORD}"),
     re.compile(r"transfer\.bytes_by_kind\.[a-z_-]{1,40}"),
 )
 """Parts whose names follow from the run: links, instances, pipelines."""
 EXAMPLES: tuple[str, ...] = (
-    *METRICS, "link.<name>.utilization", "serving.instances.<name>.hit",
+    *METRICS, "link.<name>.utilization", "faults.<name>.recovery_s", "serving.instances.<name>.hit",
     *(f"serving.pipelines.{name}" for name in PIPELINES),
 )  # fmt: skip
 _OF_THE_PLANE = re.compile(r"(serving|handoff|rld|sla)\.|goodput_rps$|bcr$")
@@ -73,3 +79,8 @@ def is_metric(name: str) -> bool:
 def needs_serving(name: str) -> bool:
     """Whether only runs with a serving plane have it."""
     return _OF_THE_PLANE.match(name) is not None
+
+
+def counts_bytes(name: str) -> bool:
+    """Whether it is an amount of bytes."""
+    return name.endswith("bytes") or ".bytes_by_kind." in name

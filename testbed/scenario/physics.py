@@ -9,14 +9,11 @@ from testbed.errors import UnitError
 from testbed.scenario.document import KeyPath
 from testbed.scenario.file import ScenarioFile
 from testbed.scenario.metricnames import needs_serving
+from testbed.scenario.poolcheck import pool_faults
 from testbed.scenario.profiles import ModelFacts
 from testbed.scenario.service import SlaChoice
 from testbed.scenario.servingcheck import serving_faults
 from testbed.scenario.workload import FixedTokens, UniformTokens
-
-LAST_SOURCE_PORT = 60_999
-"""Linux's default local port range ends here; what lies above stays free for clients."""
-FIRST_EPHEMERAL_PORT = 32_768
 
 
 def faults_of(
@@ -24,7 +21,8 @@ def faults_of(
 ) -> Iterator[tuple[KeyPath, str]]:
     """Each contradiction as (key, reason). ``shape`` or ``model`` is None if unknown."""
     yield from _window(file)
-    yield from _pool(file)
+    yield from pool_faults(file.pool)
+    yield from _tcp(file)
     yield from _blocks(file)
     yield from _bounds(file)
     yield from _service(file)
@@ -66,29 +64,7 @@ def _window(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
         yield ("window", "drain"), "must be longer than 0 ns: the last request needs time to end"
 
 
-def _pool(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
-    pool = file.pool
-    last = pool.source_port + pool.size - 1
-    if pool.source_port + pool.size > LAST_SOURCE_PORT:
-        yield (
-            ("pool", "source_port"),
-            f"{pool.size} connections from port {pool.source_port} pass {LAST_SOURCE_PORT}; "
-            f"use at most {LAST_SOURCE_PORT - pool.size}",
-        )
-    elif last >= FIRST_EPHEMERAL_PORT:
-        yield (
-            ("pool", "source_port"),
-            f"ports {pool.source_port} to {last} reach into the range that the kernel hands out "
-            f"itself ({FIRST_EPHEMERAL_PORT} up); use at most {FIRST_EPHEMERAL_PORT - pool.size}",
-        )
-    for key, duration in (
-        ("acquire_timeout", pool.acquire_timeout),
-        ("transfer_timeout", pool.transfer_timeout),
-    ):
-        if duration.ns == 0:
-            yield ("pool", key), "must be longer than 0 ns"
-    if not 4096 <= pool.chunk.bytes <= 64 * 2**20:
-        yield ("pool", "chunk"), "must be 4 KiB to 64 MiB"
+def _tcp(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
     tcp = file.tcp
     for key, size in (("send_buffer", tcp.send_buffer), ("receive_buffer", tcp.receive_buffer)):
         if not 4096 <= size.bytes < 2**31:

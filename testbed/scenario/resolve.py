@@ -80,6 +80,9 @@ class Resolver:
             model=model,
             sources=tuple(self.sources),
             inputs=self._inputs(file, profiles),
+            fault_places=tuple(
+                self.document.place(("faults", index)) for index in range(len(file.faults))
+            ),
         )
 
     def _fault(self, key: KeyPath, reason: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ruamel.yaml import YAML
 
-from testbed.contract.agent import Hardware, ModelConfig, Pool, Shape, Tcp, Window
+from testbed.contract.agent import Hardware, ModelConfig, Shape, Tcp, Window
 from testbed.contract.link import LinkSpec
+from testbed.contract.pool import Pool
 from testbed.contract.role import Role
 from testbed.scenario.expect import Expect
 from testbed.scenario.file import ScenarioFile
@@ -43,6 +44,7 @@ class Scenario:
         model: facts of the real model.
         sources: where each resolved number comes from, as (what, source).
         inputs: files read, with digests.
+        fault_places: where each of ``file.faults`` is written, ``file:line``.
     """
 
     file: ScenarioFile
@@ -56,6 +58,7 @@ class Scenario:
     model: ModelFacts
     sources: tuple[tuple[str, str], ...]
     inputs: tuple[InputFile, ...]
+    fault_places: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:
@@ -98,15 +101,7 @@ class Scenario:
     @property
     def pool(self) -> Pool:
         """The connection pool of each pair, in integers."""
-        pool = self.file.pool
-        return Pool(
-            size=pool.size,
-            queue=pool.queue,
-            acquire_timeout_ns=pool.acquire_timeout.ns,
-            transfer_timeout_ns=pool.transfer_timeout.ns,
-            chunk_bytes=pool.chunk.bytes,
-            source_port=pool.source_port,
-        )
+        return self.file.pool.resolve()
 
     @property
     def tcp(self) -> Tcp:

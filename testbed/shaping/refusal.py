@@ -19,6 +19,8 @@ LONGEST_SPREAD_NS = 2**31 - 1
 SLOWEST_BPS = 8_000
 LONGEST_DELAY_NS = 60_000_000_000
 SMALLEST_SHARE = 2**-32
+EVERYTHING = RandomLoss(share=1.0)
+"""Loss that is the same for frames and superframes: how nothing passes one direction."""
 
 
 def refuse_unphysical(spec: LinkSpec, subject: str) -> None:
@@ -92,7 +94,7 @@ def _shares(spec: LinkSpec) -> list[tuple[str, float]]:
 
 def _per_packet(spec: LinkSpec) -> list[str]:
     wanted = (
-        ("loss", spec.loss is not None),
+        ("loss", spec.loss not in (None, EVERYTHING)),
         ("duplication", spec.duplicate > 0),
         ("corruption", spec.corrupt > 0),
         ("reordering jitter", spec.jitter is not None and spec.jitter.reorder),

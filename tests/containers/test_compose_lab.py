@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from testbed.errors import ExitStatus
 from testbed.lab.compose.engine import Engine
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
+from tests.agreement import EXACT, HANDED_OFF, agree, figure
 
 pytestmark = pytest.mark.containers
 CHECKOUT = Path(__file__).resolve().parents[2]
 Figures = dict[str, object]
 Call = Callable[..., tuple[Path, Figures]]
-ALIKE = 0.01
-"""Both labs under the virtual clock differ by less."""
 COMPARED = (
-    ("ttft", "p50_s"), ("ttft", "p90_s"), ("tpot", "p50_s"), ("transfer", "p50_s"),
-    ("transfer", "p99_s"), ("pool", "utilization"), ("gap", "p50_s"),
+    "ttft.p50_s", "ttft.p90_s", "tpot.p50_s", "transfer.p50_s", "transfer.p99_s",
+    "pool.utilization", "gap.p50_s",
 )  # fmt: skip
 
 
@@ -34,11 +34,13 @@ def call(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Call:
     path = os.pathsep.join((str(CHECKOUT), str(CHECKOUT / "agents")))
     environment = {**os.environ, "PYTHONPATH": path, "DOCKER_HOST": engine.address}
 
-    def run(name: str, *words: str) -> tuple[Path, Figures]:
+    def run(name: str, *words: str, scenario: str = "hello") -> tuple[Path, Figures]:
         done = subprocess.run(
-            [sys.executable, "-m", "testbed", "run", "hello", "--out", name, "--json", *words],
+            [sys.executable, "-m", "testbed", "run", scenario, "--out", name, "--json", *words],
             cwd=folder, env=environment, capture_output=True, text=True, timeout=1500, check=False,
         )  # fmt: skip
+        if "--clock" in words and is_too_busy(done.returncode, done.stderr, folder / name):
+            pytest.skip(f"this machine is too busy for a live run: {done.stderr}")
         assert done.returncode == 0, done.stdout + done.stderr
         loaded = json.loads(done.stdout.strip().splitlines()[-1])
         assert isinstance(loaded, dict)
@@ -47,18 +49,20 @@ def call(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Call:
     return run
 
 
+def is_too_busy(status: int, err: str, run: Path) -> bool:
+    """Whether a live run said so of the machine."""
+    if status == ExitStatus.UNABLE:
+        return "cannot carry the run in real time" in err
+    verdict = run / "verdict.json"
+    return status == ExitStatus.INVALID and verdict.is_file() and any(
+        one["check"] == "on-time" and one["status"] == "invalid"
+        for one in json.loads(verdict.read_text(encoding="utf-8"))["findings"]
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def contained(call: Call) -> tuple[Path, Figures]:
     return call("contained", "--lab", "compose")
-
-
-def figure(figures: Figures, *path: str) -> float:
-    value: object = figures
-    for name in path:
-        assert isinstance(value, dict)
-        value = value[name]
-    assert isinstance(value, float | int)
-    return value
 
 
 def test_a_run_in_containers_passes_and_leaves_nothing(contained: tuple[Path, Figures]) -> None:
@@ -73,11 +77,27 @@ def test_a_run_in_containers_passes_and_leaves_nothing(contained: tuple[Path, Fi
 
 
 def test_the_same_seed_is_the_same_timeline(call: Call, contained: tuple[Path, Figures]) -> None:
-    _, again = call("again", "--lab", "compose")
+    """Wherever the run lies: dockerd reads the guest's table of mounts."""
+    _, again = call("again-in-a-folder-with-a-far-longer-name", "--lab", "compose")
     assert again["timeline_sha256"] == contained[1]["timeline_sha256"]
 
 
 def test_both_labs_agree(call: Call, contained: tuple[Path, Figures]) -> None:
     _, mininet = call("mininet", "--lab", "mininet")
-    for path in COMPARED:
-        assert figure(contained[1], *path) == pytest.approx(figure(mininet, *path), rel=ALIKE), path
+    for name in COMPARED:
+        assert figure(contained[1], name) == pytest.approx(figure(mininet, name), rel=EXACT), name
+
+
+def test_both_labs_and_both_clocks_agree_at_one_scale(call: Call) -> None:
+    """{mininet, compose} x {virtual, real}; tests/lab has Mininet under the real clock.
+
+    At this scale a line holds three packets, and labs whose addresses differ choose other legs for
+    some connections: so the labs are held to the wider bands here, and to 1 % at full size above.
+    """
+    words = ("--lab", "compose", *HANDED_OFF)
+    _, contained = call("scaled-compose", "--scaled", *words, scenario="pdd-hello")
+    _, mininet = call("scaled-mininet", "--scaled", *HANDED_OFF, scenario="pdd-hello")
+    agree(contained, mininet)
+    _, live = call("live-compose", "--clock", "real", *words, scenario="pdd-hello")
+    assert live["timeline_sha256"] is None
+    agree(live, contained)

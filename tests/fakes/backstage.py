@@ -15,6 +15,7 @@ from testbed_agents.control.mailbox import Mailbox
 from testbed_agents.control.message import Message, encode
 from testbed_agents.control.plane import Note
 from testbed_agents.runtime import Runtime
+from testbed_agents.trouble import Trouble
 from tests.fakes.jump_loop import JumpClock
 
 
@@ -89,7 +90,8 @@ class Backstage:
         """What the agent is given."""
         mailbox = cast("Mailbox", self.post)
         return Runtime(
-            config, self.clock, self._log, mailbox, NoMark(), self.stop, lambda: None
+            config, self.clock, self._log, mailbox, NoMark(), self.stop, lambda: None,
+            Trouble(config, self.clock, self._log),
         )  # fmt: skip
 
     def events(self, kind: Kind | None = None) -> list[dict[str, object]]:

@@ -13,9 +13,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from testbed.contract.agent import AgentConfig, Hardware, ModelConfig, Peer, Pool, Shape, Tcp
+from testbed.contract.agent import AgentConfig, Hardware, ModelConfig, Peer, Shape, Tcp
 from testbed.contract.agent import Window as Phases
 from testbed.contract.handoff import HandoffConfig, HandoffMode
+from testbed.contract.pool import Pool
 from testbed.contract.role import Role
 from testbed.contract.router import Direct, RouterConfig
 from testbed.contract.serving import Caches, DeviceLimits, FirstToken, Reserve, Serving

@@ -9,30 +9,39 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from testbed.contract.agent import (
     AgentConfig,
     Hardware,
     ModelConfig,
     Peer,
-    Pool,
     Shape,
     Tcp,
     Window,
 )
 from testbed.contract.event import EventLog
+from testbed.contract.pool import DisciplineRule, Fifo, Order, Pool
 from testbed.contract.role import Role
 from testbed.errors import ProtocolError
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.transport import IncomingTransfer, KvReceiver, KvSender, OutgoingTransfer
 from tests.fakes.host_tcp import congestion
 
+LOCAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+STANDING = Fifo()
 BLOCKS = [bytes([i]) * 300 for i in range(10)]
 
 
-def free_ports(count: int) -> int:
-    """First of ``count`` consecutive ports that were free a moment ago."""
-    for first in range(21_000 + time.time_ns() % 10_000, 60_000, count):
+def free_ports(count: int, chosen: bool = False) -> int:
+    """First of ``count`` consecutive ports that were free a moment ago.
+
+    ``chosen``: within those that the kernel hands out, where connect() can choose them.
+    """
+    low, high = 21_000, 60_000
+    if chosen:
+        low, high = map(int, LOCAL_PORTS.read_text("ascii").split())
+    for first in range(low + time.time_ns() % ((high - low) // 2), high - count, count):
         sockets: list[socket.socket] = []
         try:
             for port in range(first, first + count):
@@ -49,11 +58,15 @@ def free_ports(count: int) -> int:
 
 def make_config(
     role: Role,
-    pool_size: int = 2,
+    pool_size: int | None = 2,
     queue: int = 8,
     verify_all: bool = False,
     timeout_s: float = 20,
     acquire_s: float = 20,
+    discipline: DisciplineRule = STANDING,
+    order: Order = Order.FIRST_COME,
+    stripes: int = 1,
+    preempt: bool = False,
 ) -> Callable[[int], AgentConfig]:
     def at(port: int) -> AgentConfig:
         decode = Peer(
@@ -88,6 +101,10 @@ def make_config(
                 transfer_timeout_ns=int(timeout_s * 1e9),
                 chunk_bytes=65_536,
                 source_port=port + 1,
+                discipline=discipline,
+                order=order,
+                stripes=stripes,
+                preempt=preempt,
             ),
             tcp=Tcp(
                 congestion=congestion(),
@@ -132,19 +149,35 @@ class Pair:
 
 def run(
     scene: Callable[[Pair], Awaitable[None]],
-    pool_size: int = 2,
+    pool_size: int | None = 2,
     queue: int = 8,
     verify_all: bool = False,
     timeout_s: float = 20,
     acquire_s: float = 20,
+    discipline: DisciplineRule = STANDING,
+    order: Order = Order.FIRST_COME,
+    stripes: int = 1,
+    preempt: bool = False,
 ) -> None:
     """Plays ``scene`` between an open sender and a serving receiver."""
 
     async def play() -> None:
-        port = free_ports(pool_size + 1)
+        ports = getattr(discipline, "ports", None) or pool_size or 1
+        port = free_ports(ports + 1, hasattr(discipline, "ports"))
         streams = (io.StringIO(), io.StringIO())
         configs = [
-            make_config(role, pool_size, queue, verify_all, timeout_s, acquire_s)(port)
+            make_config(
+                role,
+                pool_size,
+                queue,
+                verify_all,
+                timeout_s,
+                acquire_s,
+                discipline,
+                order,
+                stripes,
+                preempt,
+            )(port)
             for role in (Role.PREFILL, Role.DECODE)
         ]
         clock = AgentClock(configs[0].barrier_ns)
@@ -163,6 +196,7 @@ def run(
             await sender.close()
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
+            await receiver.close()  # where it never began to serve
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(play())

@@ -7,7 +7,6 @@ from testbed.contract.agent import (
     Hardware,
     ModelConfig,
     Peer,
-    Pool,
     Request,
     Shape,
     Tcp,
@@ -16,6 +15,7 @@ from testbed.contract.agent import (
 from testbed.contract.link import LinkSpec
 from testbed.contract.network import End, Interface, Link, Network, Node
 from testbed.contract.plan import Estimate, Guest, Offered, Plan
+from testbed.contract.pool import Pool
 from testbed.contract.role import NodeKind, Role
 from tests.fakes.fake_run import BLOCK, INPUT_TOKENS, LEG_PAYLOAD_BPS, RTT_NS, SECOND, FakeRun
 

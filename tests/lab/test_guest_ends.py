@@ -43,6 +43,24 @@ def test_exit_status_and_files_come_back(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "made").read_text() == "yes"
 
 
+def test_nothing_inside_tells_where_the_run_lies(tmp_path: Path) -> None:
+    """Container programs allocate by the length of the table of mounts, and a timeline by that."""
+    seen = []
+    for place in ("a", "a-much-longer-name/of-a-folder", "b"):
+        run = tmp_path / place / "run"
+        code = (
+            "import os; from pathlib import Path; "
+            "text = [Path('/proc/self', n).read_text() for n in ('mountinfo', 'mounts')]; "
+            "text += [Path('/proc/cmdline').read_text(), repr(sorted(os.environ.items()))]; "
+            "Path('/mnt/run/seen').write_text(chr(10).join(text))"
+        )
+        assert boot(kernel(), orders(run, code), cache_root()).status == 0
+        seen.append((run / "seen").read_text())
+    assert "/mnt/run" in seen[0]
+    assert str(tmp_path) not in seen[0]
+    assert seen[0] == seen[1] == seen[2]
+
+
 @pytest.mark.parametrize("path", ["/etc/made", "/mnt/src/made", "/mnt/venv/made", "/root/made"])
 def test_only_the_run_folder_is_writable(tmp_path: Path, path: str) -> None:
     code = f"open({path!r}, 'w')"

@@ -16,7 +16,7 @@ DOCUMENTS = (
 )  # fmt: skip
 
 PROMISED_TARGETS = {
-    "setup", "demo", "test", "check", "clean",
+    "setup", "setup-containers", "demo", "test", "check", "clean",
     "test-unit", "test-lab", "test-containers", "test-gpu",
 }  # fmt: skip
 
@@ -79,3 +79,15 @@ def test_every_room_is_in_the_code_map() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     rooms = sorted(p.parent.name for p in (ROOT / "testbed").glob("*/__init__.py"))
     assert [r for r in rooms if f"`{r}`" not in text and f"/{r}`" not in text] == []
+
+
+def documents() -> list[str]:
+    return sorted(
+        str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+    )
+
+
+@pytest.mark.parametrize("name", documents())
+def test_nothing_stands_twice_in_a_document(name: str) -> None:
+    lines = [line for line in (ROOT / name).read_text("utf-8").splitlines() if len(line) > 40]
+    assert [line for line in set(lines) if lines.count(line) > 1] == []

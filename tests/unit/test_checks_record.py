@@ -102,6 +102,24 @@ def test_a_link_whose_samples_are_gone_is_invalid(run: Path, links: set[str]) ->
     assert invalid(run) == {"payload-sampled"}
 
 
+@pytest.mark.parametrize(("fell", "broken"), [("wan1", set()), ("fab-p1", {"payload-sampled"})])
+def test_counters_that_ended_with_their_wire_cannot_be_missed(
+    run: Path, fell: str, broken: set[str]
+) -> None:
+    def change(lines: list[str]) -> list[str]:
+        kept = [json.loads(x) for x in lines if json.loads(x).get("link") not in ("wan1", "wan2")]
+        lost = {**kept[1], "kind": "node.lost", "peer": fell, "wanted": False, "how": "killed"}
+        return renumber([json.dumps(one) for one in (*kept[:1], lost, *kept[1:])])
+
+    rewrite(run, "lab", change)
+    verdict = judge(run)
+    assert {f.check for f in verdict.findings if f.status is Status.INVALID} == broken
+    (found,) = [f for f in verdict.findings if f.check == "payload-sampled"]
+    assert f"not over {fell}" in found.evidence
+    (faithful,) = [f for f in verdict.findings if f.check == "links-faithful"]
+    assert f"{fell} ended 0.500 s after the barrier although no fault" in faithful.evidence
+
+
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("at", [1, 0.3, -1])
 def test_time_that_runs_backward_is_invalid(run: Path, node: str, at: float) -> None:

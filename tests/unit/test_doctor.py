@@ -101,6 +101,8 @@ def test_modes_of_later_versions_are_never_reported_as_working() -> None:
     states = {(r.mode.lab, r.mode.clock, r.mode.on): r.state for r in support(judge(everything))}
     assert states.pop(("mininet", "virtual", "guest")) is State.WORKS
     assert states.pop(("compose", "virtual", "guest")) is State.WORKS
+    assert states.pop(("mininet", "real", "guest")) is State.WORKS
+    assert states.pop(("mininet", "real", "host")) is State.WORKS
     assert set(states.values()) == {State.PLANNED}
 
 

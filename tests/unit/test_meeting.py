@@ -34,6 +34,18 @@ def test_what_is_said_is_heard(tmp_path: Path) -> None:
     assert meeting.names(Said.BUILT) == frozenset()
 
 
+def test_what_is_said_anew_has_another_number(tmp_path: Path) -> None:
+    meeting = opened(tmp_path)
+    assert meeting.number(Said.BUILT, "wan1") is None
+    seen = set()
+    for _ in range(3):
+        before = meeting.number(Said.BUILT, "wan1")
+        meeting.say(Said.BUILT, "wan1")
+        assert meeting.number(Said.BUILT, "wan1") != before
+        seen.add(meeting.number(Said.BUILT, "wan1"))
+    assert None not in seen
+
+
 def test_who_waits_is_woken_by_another_process(tmp_path: Path) -> None:
     meeting = opened(tmp_path)
     program = (

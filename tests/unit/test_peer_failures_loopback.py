@@ -32,7 +32,8 @@ MS = 1_000_000
 SPAN_S = {True: 4.0, False: 12.0}
 """How long agents are let to work: without the client nobody says when it is over."""
 ANYWAY = {"agents-stopped", "barrier-passed", "links-faithful", "payload-sampled",
-          "drops-explained", "littles-law", "time-ordered", "record-complete"}  # fmt: skip
+          "drops-explained", "littles-law", "time-ordered", "record-complete",
+          "on-time"}  # fmt: skip
 """Checks of the lab, which is not here, and of records that a killed agent cut short."""
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from testbed.contract.agent import Request
 from testbed.contract.plan import Offered, Plan
 from testbed.contract.role import Role
+from testbed.contract.scale import Scale
 from testbed.errors import ExitStatus, HostError, PlanError
 from testbed.plan import HostFacts, RunPaths, capacity, make_plan, names_of, render, roster
 from testbed.plan.derive import derived_seed
@@ -115,35 +116,13 @@ def test_a_virtual_clock_on_the_host_is_refused() -> None:
 def test_400_gigabits_under_a_real_clock_are_refused_until_scaled_down() -> None:
     with pytest.raises(PlanError, match="client, fabric are faster than 20 Gbit/s") as caught:
         plan(load_scenario("hello"), clock="real")
-    assert 'links.fabric.rate="10 Gbit/s"' in caught.value.remedy
-    slow = load_scenario("hello", ("links.fabric.rate=10 Gbit/s", "links.client.rate=1 Gbit/s"))
-    with pytest.raises(PlanError, match="planned, not there yet"):
-        plan(slow, clock="real")
-
-
-SLOW = ("links.fabric.rate=10 Gbit/s", "links.client.rate=1 Gbit/s")
-
-
-@pytest.mark.parametrize(
-    ("lab", "clock", "on", "settings", "subject"),
-    [
-        ("mininet", "real", "guest", SLOW, "--clock real: this clock"),
-        ("mininet", "real", "host", SLOW, "--clock real: this clock"),
-        ("compose", "real", "host", SLOW, "--clock real: this clock"),
-    ],
-)
-def test_what_is_not_built_yet_is_refused_as_planned(
-    lab: Literal["mininet", "compose"],
-    clock: Literal["virtual", "real"],
-    on: Literal["guest", "host"],
-    settings: tuple[str, ...],
-    subject: str,
-) -> None:
-    scenario = load_scenario("hello", settings)
-    with pytest.raises(PlanError, match=f"{subject} is planned, not there yet") as caught:
-        plan(scenario, lab=lab, clock=clock, on=on)
-    assert caught.value.exit_status is ExitStatus.USAGE
-    assert caught.value.remedy.split()[0] in {"use", "set"}
+    assert "--set real_time.slow=20, or" in caught.value.remedy
+    hello, paths = load_scenario("hello"), RunPaths(weights=None)
+    slow = make_plan(
+        hello, (request_of(hello),), OFFERED, 1, HOST, "mininet", "real", "guest", paths,
+        scale=Scale(slow=20.0),
+    )  # fmt: skip
+    assert max(link.forward.rate_bps for link in slow.network.links) == 20_000_000_000
 
 
 def test_containers_take_more_memory_and_time_and_wider_subnets() -> None:

@@ -14,7 +14,8 @@ from testbed.units import Duration, Frequency, Rate, Share, Size, Tokens
 
 pytestmark = pytest.mark.unit
 
-TEXT = (folder(DataKind.SCENARIOS).parent / "docs" / "scenario.md").read_text()
+DOCS = folder(DataKind.SCENARIOS).parent / "docs"
+TEXT = (DOCS / "scenario.md").read_text() + (DOCS / "faults.md").read_text()
 WORDS = set(TEXT.replace("`", " ").replace(",", " ").replace(":", " ").replace("{", " ").split())
 
 

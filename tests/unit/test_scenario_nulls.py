@@ -9,7 +9,7 @@ import pytest
 from testbed.errors import ScenarioError
 from testbed.scenario import load_scenario
 from testbed.scenario.expect import Expect
-from testbed.scenario.file import PoolChoice, ScenarioFile
+from testbed.scenario.file import FifoPoolChoice, ScenarioFile
 from testbed.scenario.service import SlaChoice
 
 STUDY = """
@@ -40,7 +40,7 @@ def test_null_in_a_file_leaves_an_optional_key_out(tmp_path: Path) -> None:
     path = tmp_path / "nulls.yaml"
     path.write_text(STUDY)
     file = load_scenario(str(path)).file
-    assert (file.expect, file.sla, file.pool) == (Expect(), SlaChoice(), PoolChoice())
+    assert (file.expect, file.sla, file.pool) == (Expect(), SlaChoice(), FifoPoolChoice())
 
 
 @pytest.mark.parametrize(

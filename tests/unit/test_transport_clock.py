@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import selectors
 import socket
 import time
@@ -10,6 +12,8 @@ from collections.abc import Coroutine
 
 import pytest
 
+from testbed.contract.event import EventLog
+from testbed.contract.lateness import bound_ns
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.event_loop import PreciseSelector
 
@@ -138,3 +142,80 @@ def test_under_the_virtual_clock_computing_comes_last_and_takes_nothing() -> Non
 
     run(work())
     assert late == []
+
+
+def test_slow_motion_takes_longer_on_the_machine_and_as_long_in_emulated_time() -> None:
+    late: list[tuple[int, int]] = []
+
+    async def work() -> None:
+        clock = AgentClock(time.time_ns(), late=lambda *times: late.append(times), slow=4.0)
+        began, machine = clock.now_ns(), time.monotonic()
+        await clock.during(20_000_000, lambda: spin(0.06))
+        took = clock.now_ns() - began
+        assert time.monotonic() - machine >= 0.08
+        assert 20_000_000 <= took < 40_000_000
+        assert clock.seconds(10**9) == 4.0
+
+    run(work())
+
+
+def test_slow_motion_never_lets_a_wait_end_early() -> None:
+    async def work() -> None:
+        clock = AgentClock(time.time_ns(), slow=3.7)
+        for t in (10_000_000, 12_345_679, 20_000_001):
+            await clock.until(t)
+            assert clock.now_ns() >= t
+
+    run(work())
+
+
+def test_lateness_is_counted_once_the_barrier_is_passed() -> None:
+    stream = io.StringIO()
+
+    async def work() -> None:
+        clock = AgentClock(time.time_ns() + 20_000_000)
+        await clock.until(0)
+        await clock.until(5_000_000)
+        await clock.during(1_000_000, lambda: spin(0.01))
+        log = EventLog(stream, "p1", clock)
+        clock.lateness.tell(log)
+        log.flush()
+
+    run(work())
+    told = json.loads(stream.getvalue())
+    assert (told["kind"], told["steps"], told["late"]) == ("clock.tally", 1, 1)
+    assert sum(told["waits"].values()) == 1
+
+
+def test_a_virtual_clock_counts_nothing() -> None:
+    async def work() -> None:
+        clock = AgentClock(time.time_ns(), virtual=True)
+        await clock.during(1_000_000, lambda: spin(0.005))
+        log = EventLog(stream, "p1", clock)
+        clock.lateness.tell(log)
+        log.flush()
+
+    stream = io.StringIO()
+    run(work())
+    told = json.loads(stream.getvalue())
+    assert (told["waits"], told["steps"]) == ({}, 0)
+
+
+def test_a_step_without_a_time_counts_as_a_late_wait_and_not_as_a_late_step() -> None:
+    late: list[tuple[int, int]] = []
+    stream = io.StringIO()
+
+    async def work() -> None:
+        clock = AgentClock(time.time_ns(), late=lambda *times: late.append(times))
+        assert await clock.during(0, lambda: spin(0.01)) == "done"
+        log = EventLog(stream, "p1", clock)
+        clock.lateness.tell(log)
+        log.flush()
+
+    run(work())
+    told = json.loads(stream.getvalue())
+    assert late == []
+    assert (told["steps"], told["late"]) == (0, 0)
+    ((bucket, count),) = told["waits"].items()
+    assert bound_ns(int(bucket)) >= 10_000_000
+    assert count == 1

@@ -37,7 +37,10 @@ class Departed:
 class Mailbox:
     """Receives from anybody, sends to known peers. Close it, or use it as a context manager."""
 
-    def __init__(self, name: str, address: str, port: int, peers: Iterable[Peer]) -> None:
+    def __init__(
+        self, name: str, address: str, port: int, peers: Iterable[Peer], slow: float = 1.0
+    ) -> None:
+        """``slow``: slow motion, in which signs of life come as many times later."""
         self._name = name
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context(io_threads=1)
         self._inbox = self._context.socket(zmq.PULL)
@@ -46,6 +49,7 @@ class Mailbox:
         self._inbox.setsockopt(zmq.LINGER, 0)
         self._inbox.bind(f"tcp://{address}:{port}")
         self._address = address
+        self._slow = slow
         self._peers = {peer.name: peer for peer in peers}
         self._ports = {name: _SOURCE_PORT + i for i, name in enumerate(sorted(self._peers))}
         self._outboxes: dict[str, zmq.Socket[bytes]] = {}
@@ -76,8 +80,8 @@ class Mailbox:
         outbox.setsockopt(zmq.SNDHWM, _QUEUE_MAX)
         outbox.setsockopt(zmq.LINGER, 1_000)
         if beat:
-            outbox.setsockopt(zmq.HEARTBEAT_IVL, _BEAT_MS)
-            outbox.setsockopt(zmq.HEARTBEAT_TIMEOUT, _SILENCE_MS)
+            outbox.setsockopt(zmq.HEARTBEAT_IVL, round(_BEAT_MS * self._slow))
+            outbox.setsockopt(zmq.HEARTBEAT_TIMEOUT, round(_SILENCE_MS * self._slow))
         source = f"{self._address}:{self._ports[name]}"
         outbox.connect(f"tcp://{source};{peer.address}:{peer.control_port}")
         self._outboxes[name] = outbox

@@ -61,6 +61,7 @@ class DecodeAgent:
         self._active: list[Sequence] = []
         self._work = asyncio.Event()
         self._receiver = KvReceiver(config, runtime.clock, runtime.events)
+        runtime.trouble.receivers.append(self._receiver)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
@@ -93,8 +94,9 @@ class DecodeAgent:
     async def _arrived(self, transfer: IncomingTransfer) -> None:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
         expected = self._expected.setdefault(transfer.request, Expected())
+        patience_ns = self._runtime.config.pool.transfer_timeout_ns
         try:
-            async with asyncio.timeout(self._runtime.config.pool.transfer_timeout_ns / 1e9):
+            async with asyncio.timeout(self._runtime.clock.seconds(patience_ns)):
                 await expected.arrived.wait()
         except TimeoutError as error:
             raise self._refusal(transfer, "not announced in time") from error

@@ -65,9 +65,10 @@ class DecodeServer:
         self._steps = Steps(runtime, self._model, self._memory, self._plan, self._stepped)
         self._prefilled = serving.first_token is Who.PREFILL
         self._answers = Answers()
-        self._announced = Announced(config.pool.transfer_timeout_ns)
+        self._announced = Announced(runtime.clock.seconds(config.pool.transfer_timeout_ns))
         self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
+        runtime.trouble.receivers.append(self._receiver)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""

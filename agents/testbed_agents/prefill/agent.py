@@ -39,7 +39,8 @@ class PrefillAgent:
         document = self._prompts.base_document(config.prompt_tokens // self._ratio)
         self._base = self._model.prefill(document)
         runtime.progress()
-        self._queue: asyncio.Queue[Submit] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[Submit, int]] = asyncio.Queue()
+        """With the time at which each came: one service level makes the earliest due first."""
         self._senders = senders_to(config, runtime.clock, runtime.events, Role.DECODE)
 
     async def run(self) -> None:
@@ -53,12 +54,12 @@ class PrefillAgent:
             sender, message = await self._runtime.mailbox.receive()
             if not isinstance(message, Submit):
                 raise AgentError("obey a control message", sender, type(message).__name__)
-            self._runtime.events.emit(Kind.PREFILL_QUEUED, req=message.req)
-            self._queue.put_nowait(message)
+            came_ns = self._runtime.events.emit(Kind.PREFILL_QUEUED, req=message.req)
+            self._queue.put_nowait((message, came_ns))
 
     async def _compute(self, transfers: asyncio.TaskGroup) -> None:
         while True:
-            job = await self._queue.get()
+            job, came_ns = await self._queue.get()
             if job.decode not in self._senders:
                 self._refuse(job, "unknown-decode-instance")
                 continue
@@ -80,7 +81,7 @@ class PrefillAgent:
             )
             self._runtime.events.emit(Kind.PREFILL_END, req=job.req)
             if blocks:
-                transfers.create_task(self._transfer(job, blocks))
+                transfers.create_task(self._transfer(job, blocks, came_ns))
 
     def _blocks(self, job: Submit) -> tuple[memoryview, ...]:
         """Real KV of the request's uncached suffix, cut into cache blocks."""
@@ -92,11 +93,10 @@ class PrefillAgent:
         self._runtime.progress()
         return rows.blocks(self._block)
 
-    async def _transfer(self, job: Submit, blocks: tuple[memoryview, ...]) -> None:
+    async def _transfer(self, job: Submit, blocks: tuple[memoryview, ...], came_ns: int) -> None:
+        transfer = OutgoingTransfer(job.req, 0, blocks, job.wire_bytes, due_ns=came_ns)
         try:
-            await self._senders[job.decode].send(
-                OutgoingTransfer(request=job.req, epoch=0, blocks=blocks, wire_bytes=job.wire_bytes)
-            )
+            await self._senders[job.decode].send(transfer)
         except TestbedError as error:
             self._refuse(job, reason_of(error))
         self._runtime.progress()

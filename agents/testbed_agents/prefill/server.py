@@ -54,6 +54,8 @@ class Work:
     owed: bool = True
     """Whether MD waits for its KV."""
     parts: tuple[Piece, ...] = field(default=())
+    came_ns: int = 0
+    """When it came: with one service level for all, the earliest has the earliest deadline."""
 
 
 class PrefillServer:
@@ -161,10 +163,11 @@ class PrefillServer:
         for name, future in ((assign.decode, matched), (assign.relay, relayed)):
             if (assign.req, name) in self._early:
                 future.set_result(self._early.pop((assign.req, name)))
-        self._works[assign.req] = Work(assign, prompt, match, matched, relayed)
+        work = Work(assign, prompt, match, matched, relayed)
+        self._works[assign.req] = work
         cached = match.blocks * self._runtime.config.shape.block_tokens
         self._schedule.submit(Job(assign.req, prompt.input_tokens - cached, cached))
-        self._runtime.events.emit(Kind.PREFILL_QUEUED, req=assign.req)
+        work.came_ns = self._runtime.events.emit(Kind.PREFILL_QUEUED, req=assign.req)
         self._busy.set()
 
     async def _compute(self, transfers: asyncio.TaskGroup) -> None:
@@ -258,7 +261,7 @@ class PrefillServer:
     async def _send_missing(self, work: Work, peer: str, matched: asyncio.Future[int]) -> None:
         """One path: what the receiver lacks, once it has said what it holds."""
         try:
-            async with asyncio.timeout(self._serving.match_timeout_ns / 1e9):
+            async with asyncio.timeout(self._runtime.clock.seconds(self._serving.match_timeout_ns)):
                 held = await matched
         except TimeoutError:
             self._fail(work, peer, "not-matched")
@@ -279,6 +282,7 @@ class PrefillServer:
                     epoch=0,
                     blocks=block_bytes(parts, self._block),
                     wire_bytes=size,
+                    due_ns=work.came_ns,
                 )
             )
         except TestbedError as error:

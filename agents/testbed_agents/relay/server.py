@@ -69,9 +69,10 @@ class RelayServer:
         self._guests: dict[int, Guest] = {}
         self._firsts: dict[int, int] = {}
         """First tokens of P that came before the request itself."""
-        self._announced = Announced(config.pool.transfer_timeout_ns)
+        self._announced = Announced(runtime.clock.seconds(config.pool.transfer_timeout_ns))
         self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
+        runtime.trouble.receivers.append(self._receiver)
         if senders is None:
             roles = (Role.DECODE,) if serving.handoff.mode is HandoffMode.INCREMENTAL_KV else ()
             senders = senders_to(config, runtime.clock, runtime.events, *roles)

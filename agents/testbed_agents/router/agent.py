@@ -72,7 +72,7 @@ class RouterAgent:
         """Clients that wait until nobody works for them."""
         self._tried: dict[int, frozenset[str]] = {}
         """MDs of a request's attempts that were given up."""
-        self._picture = Picture(self._book, serving, config.pool.size)
+        self._picture = Picture(self._book, serving, config.pool.most)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""

@@ -9,10 +9,14 @@ from testbed_agents.transport import IncomingTransfer
 
 
 class Announced:
-    """Every request that the router has named, in the whole run."""
+    """Every request that the router has named, in the whole run.
 
-    def __init__(self, patience_ns: int) -> None:
-        self._patience_ns = patience_ns
+    Args:
+        patience_s: how long a transfer waits for its request to be named, on the loop's time.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
         self._named: dict[int, asyncio.Event] = {}
 
     def __contains__(self, req: int) -> bool:
@@ -30,7 +34,7 @@ class Announced:
         """
         named = self._named.setdefault(transfer.request, asyncio.Event())
         try:
-            async with asyncio.timeout(self._patience_ns / 1e9):
+            async with asyncio.timeout(self._patience_s):
                 await named.wait()
         except TimeoutError as error:
             raise refusal(transfer, "not announced in time") from error

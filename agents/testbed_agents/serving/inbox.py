@@ -19,6 +19,10 @@ class KvInbox(Protocol):
         """Pass every verified transfer to ``handler``, until cancelled."""
         ...
 
+    def hold(self, held: bool) -> None:
+        """Read nothing while ``held``."""
+        ...
+
     async def close(self) -> None:
         """Accept nothing any more."""
         ...

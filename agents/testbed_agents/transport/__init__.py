@@ -1,10 +1,11 @@
-"""KV over a pool of persistent TCP connections: frames, padding, acknowledgements.
+"""KV over a pool of TCP connections: frames, padding, acknowledgements.
 
 ::
 
-    KvSender ── PoolGate ── Lane 0..N-1 ══ TCP ══ Inlet 0..N-1 ── KvReceiver ── handler
+    KvSender ── PoolGate ── Bundle of Lanes ══ TCP ══ Inlets ── KvReceiver ── handler
                              │ layout, frame, padding │ parser (pure), epochs (pure)
 
+A transfer may go in parts over several connections (``part``); ``assembly`` makes them whole.
 What travels is production-sized (``wire_bytes``) but only the substance, the real
 KV bytes, is touched by either program; the rest is padding that neither end copies.
 This room and ``control`` are the only ones that know sockets.

@@ -25,6 +25,8 @@ class Fault(StrEnum):
     REFUSED = "refused"
     TIMEOUT = "timeout"
     CONNECTION_LOST = "connection-lost"
+    PART_LOST = "part-lost"
+    """Another part of the same transfer failed."""
 
 
 class FrameError(ProtocolError):

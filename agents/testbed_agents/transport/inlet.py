@@ -27,6 +27,7 @@ from testbed_agents.transport.parser import (
     read_hello,
     read_transfers,
 )
+from testbed_agents.transport.part import Part
 from testbed_agents.transport.transfer import IncomingTransfer
 
 _VOID = mmap.mmap(-1, 64 * 1024 * 1024, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -38,10 +39,10 @@ _NOTHING = memoryview(b"")
 class Owner(Protocol):
     """What an inlet tells its receiver."""
 
-    def begun(self, inlet: Inlet, header: frame.Header) -> None:
-        """A transfer has begun."""
+    def begun(self, inlet: Inlet, header: frame.Header, part: Part | None) -> None:
+        """A transfer, or a part of one, has begun. May raise FrameError."""
 
-    def complete(self, inlet: Inlet, transfer: IncomingTransfer) -> None:
+    def complete(self, inlet: Inlet, transfer: IncomingTransfer, part: Part | None) -> None:
         """A transfer is complete; the owner calls ``answer`` later."""
 
     def ended(self, inlet: Inlet, error: FrameError | None) -> None:
@@ -71,6 +72,8 @@ class Inlet:
         self.hello: frame.Hello | None = None
         self.current: frame.Header | None = None
         """The transfer that is arriving or being applied."""
+        self._paused: list[frame.Header] = []
+        """Transfers between two chunks of which ``current`` came."""
         self._parser = self._parse(receiver, verify_all, epochs)
         self._need: Read | Skip | None = None
         """None while a complete transfer waits for its answer."""
@@ -81,7 +84,7 @@ class Inlet:
         """Acknowledge the complete transfer and go on reading."""
         if not self._open:
             return
-        self.current = None
+        self.current = self._paused.pop() if self._paused else None
         try:
             self._send(ack)
         except OSError as error:
@@ -89,6 +92,20 @@ class Inlet:
             return
         self._feed(_NOTHING)
         self._set_mark()
+
+    def hold(self, held: bool) -> None:
+        """Stop reading, or go on."""
+        if not self._open:
+            return
+        if held:
+            self.loop.remove_reader(self._socket)
+        else:
+            self.loop.add_reader(self._socket, self._readable)
+
+    @property
+    def under_way(self) -> tuple[frame.Header, ...]:
+        """All transfers that are not acknowledged."""
+        return (*self._paused, *(() if self.current is None else (self.current,)))
 
     def end(self, error: FrameError | None) -> None:
         """Close; after an error the sender is told the reason first."""
@@ -151,14 +168,16 @@ class Inlet:
         """Give the parser what it asked for and note what it needs next."""
         step = next(self._parser) if data is None else self._parser.send(data)
         while isinstance(step, Begun):
+            if self.current is not None:
+                self._paused.append(self.current)
             self.current = step.header
-            self._owner.begun(self, step.header)
+            self._owner.begun(self, step.header, step.part)
             step = self._parser.send(_NOTHING)
         self._got = 0
         if isinstance(step, Complete):
             self._need = None
             self._buffer = _NOTHING
-            self._owner.complete(self, step.transfer)
+            self._owner.complete(self, step.transfer, step.part)
             return
         self._need = step
         # a fresh buffer: the parser keeps views of the substance in it

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from testbed.contract.agent import Peer, Tcp
 from testbed_agents.transport import frame
-from testbed_agents.transport.connection import reset, tuned_socket
+from testbed_agents.transport.connection import bind_late, require_source, reset, tuned_socket
 from testbed_agents.transport.fault import Fault, FrameError, TransferError
 from testbed_agents.transport.padding import FILE_BYTES, PaddingFile
-from testbed_agents.transport.pieces import Pad, Piece
+from testbed_agents.transport.pieces import Gap, Pad, Piece
 from testbed_agents.transport.tcp_info import TcpInfo, read_tcp_info
 
 _PAUSE_S = 0.001
@@ -23,7 +23,8 @@ without it the loop would spin, and a virtual clock would stand still for ever."
 class Lane:
     """A persistent connection to ``peer``. At most one transfer at a time.
 
-    ``on_lost`` is called once when an idle connection is found broken.
+    ``on_lost`` is called once when an idle connection is found broken. ``late`` leaves it to
+    connect() to take the source port, so that one that rests in TIME_WAIT cannot be had.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Lane:
         tcp: Tcp,
         filler: PaddingFile,
         on_lost: Callable[[int], None],
+        late: bool = False,
     ) -> None:
         self._hello = hello
         self._source = source
@@ -41,6 +43,7 @@ class Lane:
         self._tcp = tcp
         self._filler = filler
         self._on_lost = on_lost
+        self._late = late
         self._socket: socket.socket | None = None
         self._answer: asyncio.Future[frame.Ack] | None = None
         self._room: asyncio.Future[None] | None = None
@@ -56,8 +59,13 @@ class Lane:
         loop = asyncio.get_running_loop()
         connection = tuned_socket(self._tcp)
         try:
-            connection.bind(self._source)
+            if self._late:
+                bind_late(connection, self._source)
+            else:
+                connection.bind(self._source)
             await loop.sock_connect(connection, (self._peer.address, self._peer.data_port))
+            if self._late:
+                require_source(connection, self._source)
             self._socket = connection
             self._received.clear()
             loop.add_reader(connection, self._readable)
@@ -69,31 +77,45 @@ class Lane:
             reset(connection)
             raise
 
-    async def exchange(self, pieces: Iterable[Piece]) -> frame.Ack:
+    async def exchange(
+        self, pieces: Iterable[Piece], gap: Callable[[int], Awaitable[None]] | None = None
+    ) -> frame.Ack:
         """Write all pieces and wait for the answer. Raises TransferError.
+
+        At a ``Gap`` ``gap`` is awaited with the bytes that are left; another exchange may take
+        place in it.
 
         After any exception, cancellation included, the stream is in an unknown state:
         the caller must ``abort``.
         """
         if self._socket is None or self._answer is not None:
             raise TransferError(Fault.CONNECTION_LOST, self._peer.name, "no usable connection")
-        self._answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[frame.Ack] = asyncio.get_running_loop().create_future()
+        self._answer = answer
         try:
-            await self._write_all(self._socket, pieces, self._answer)
-            return await self._answer
+            await self._write_all(self._socket, pieces, answer, gap)
+            return await answer
         except OSError as error:
             self._readable()  # a refusal that came before the reset says more
-            if self._answer.done():
-                return self._answer.result()
+            if answer.done():
+                return answer.result()
             raise TransferError(Fault.CONNECTION_LOST, self._peer.name, str(error)) from error
         finally:
-            if self._answer.done() and not self._answer.cancelled():
-                self._answer.exception()  # seen: it was raised above or lost to an earlier one
-            self._answer = None
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # seen: it was raised above or lost to an earlier one
+            if self._answer is answer:
+                self._answer = None
 
     def tcp_info(self) -> TcpInfo | None:
         """The kernel's view; None once the connection is gone."""
         return None if self._socket is None else read_tcp_info(self._socket)
+
+    def close(self) -> None:
+        """Close in order: what was sent arrives, and the source port rests in TIME_WAIT."""
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
 
     def abort(self) -> None:
         """Reset and forget the connection; whoever waits on it fails."""
@@ -110,9 +132,13 @@ class Lane:
         connection: socket.socket,
         pieces: Iterable[Piece],
         answer: asyncio.Future[frame.Ack],
+        gap: Callable[[int], Awaitable[None]] | None,
     ) -> None:
         for piece in pieces:
-            if isinstance(piece, Pad):
+            if isinstance(piece, Gap):
+                if gap is not None:
+                    await self._rest(connection, answer, gap(piece.left_bytes))
+            elif isinstance(piece, Pad):
                 await self._write(connection, piece.count, None, answer)
             else:
                 await self._write(connection, len(piece), memoryview(piece), answer)
@@ -121,6 +147,25 @@ class Lane:
         # everything so far was sent with MSG_MORE: let the last bytes go
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+
+    async def _rest(
+        self,
+        connection: socket.socket,
+        answer: asyncio.Future[frame.Ack],
+        gap: Awaitable[None],
+    ) -> None:
+        """Let another exchange take place, if one wants to. Raises TransferError."""
+        self._answer = None
+        try:
+            await gap
+        finally:
+            taken, self._answer = self._answer, answer
+            if taken is not None and not taken.done():  # we go, and it is left without a stream
+                taken.set_exception(
+                    TransferError(Fault.CONNECTION_LOST, self._peer.name, "its holder went")
+                )
+        if self._socket is not connection:
+            raise TransferError(Fault.CONNECTION_LOST, self._peer.name, "lost while it was lent")
 
     async def _write(
         self,

@@ -57,23 +57,29 @@ def blocks_per_chunk(blocks: int, wire_bytes: int, chunk_bytes: int) -> int:
     return max(1, chunk_bytes * blocks // max(1, wire_bytes))
 
 
-def minimum_bytes(substance: Sequence[int], per_chunk: int) -> int:
-    """Fewest bytes that carry this substance: frames without any padding."""
+def minimum_bytes(substance: Sequence[int], per_chunk: int, extra: int = 0) -> int:
+    """Fewest bytes that carry this substance: frames without any padding.
+
+    ``extra`` bytes of frames stand between header and table.
+    """
     chunks = max(1, -(-len(substance) // per_chunk))
-    frames = HEADER_BYTES + table_bytes(len(substance)) + chunks * (CHUNK_BYTES + STAMP_BYTES)
+    frames = (
+        HEADER_BYTES + extra + table_bytes(len(substance)) + chunks * (CHUNK_BYTES + STAMP_BYTES)
+    )
     return frames + sum(substance)
 
 
-def lay_out(substance: Sequence[int], wire_bytes: int, per_chunk: int) -> Layout:
+def lay_out(substance: Sequence[int], wire_bytes: int, per_chunk: int, extra: int = 0) -> Layout:
     """Chunks of a transfer whose blocks hold ``substance`` bytes each.
 
     ``wire_bytes`` below the minimum is raised to it. No blocks make one chunk of
-    padding, so that fixed bytes travel too.
+    padding, so that fixed bytes travel too. ``extra`` as in ``minimum_bytes``.
     """
     blocks = len(substance)
-    total = max(wire_bytes, minimum_bytes(substance, per_chunk))
-    spare = total - minimum_bytes(substance, per_chunk)
-    offset = HEADER_BYTES + table_bytes(blocks)
+    least = minimum_bytes(substance, per_chunk, extra)
+    total = max(wire_bytes, least)
+    spare = total - least
+    offset = HEADER_BYTES + extra + table_bytes(blocks)
     chunks: list[ChunkPlan] = []
     given = 0
     for seq in range(max(1, -(-blocks // per_chunk))):

@@ -17,6 +17,7 @@ from testbed_agents.transport import frame, padding
 from testbed_agents.transport.epochs import Epochs
 from testbed_agents.transport.fault import Fault, FrameError
 from testbed_agents.transport.layout import ChunkPlan, lay_out
+from testbed_agents.transport.part import PART_BYTES, Part, decode_part
 from testbed_agents.transport.transfer import IncomingTransfer
 
 
@@ -38,9 +39,10 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A transfer has been announced and admitted."""
+    """A transfer, or a part of one, has been announced and admitted."""
 
     header: frame.Header
+    part: Part | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Complete:
     """All bytes have arrived and agree; nothing may follow before the acknowledgement."""
 
     transfer: IncomingTransfer
+    part: Part | None
 
 
 Step: TypeAlias = Read | Skip | Begun | Complete
@@ -74,15 +77,27 @@ def read_transfers(hello: frame.Hello, epochs: Epochs) -> Parser:
 
 def _read_transfer(hello: frame.Hello, epochs: Epochs) -> Parser:
     opening = yield Read(frame.HEADER_BYTES, frame.HEADER_BYTES)
+    yield from _read_from(bytes(opening), hello, epochs, hello.preempt)
+
+
+def _read_from(opening: bytes, hello: frame.Hello, epochs: Epochs, gaps: bool) -> Parser:
+    """A transfer behind its header; with ``gaps`` others may stand between two chunks of it."""
     header = frame.decode_header(opening)
-    epochs.admit(header.request, header.epoch)
-    yield Begun(header)
+    before, part = opening, None
+    if header.parts > 1:
+        more = yield Read(PART_BYTES, PART_BYTES)
+        part = decode_part(more, header)
+        before += bytes(more)
+    number = 0 if part is None else part.number
+    epochs.admit(header.request, header.epoch, number, header.parts)
+    yield Begun(header, part)
     table_bytes = frame.table_bytes(header.blocks)
-    ahead = max(table_bytes, header.wire_bytes - frame.HEADER_BYTES)
-    table = frame.decode_table(opening, (yield Read(table_bytes, ahead)), header.blocks)
+    ahead = max(table_bytes, header.wire_bytes - len(before))
+    table = frame.decode_table(before, (yield Read(table_bytes, ahead)), header.blocks)
     layout = lay_out(
-        [entry.substance for entry in table], header.wire_bytes, header.blocks_per_chunk
-    )
+        [entry.substance for entry in table], header.wire_bytes, header.blocks_per_chunk,
+        len(before) - frame.HEADER_BYTES,
+    )  # fmt: skip
     if layout.wire_bytes != header.wire_bytes:
         raise FrameError(
             Fault.TRUNCATED, f"request {header.request}",
@@ -92,29 +107,49 @@ def _read_transfer(hello: frame.Hello, epochs: Epochs) -> Parser:
     closing = b""
     for plan in layout.chunks:
         first = len(closing)
+        # more than this chunk may be far away, behind another transfer
+        behind = 0 if gaps else header.wire_bytes - plan.end
+        start = b""
+        if gaps and plan.seq:
+            start = yield from _read_start(hello, epochs)
         piece = yield Read(
-            first + frame.CHUNK_BYTES + plan.substance, header.wire_bytes - plan.offset + first
+            first + frame.CHUNK_BYTES + plan.substance - len(start),
+            plan.length + behind + first - len(start),
         )
         _check_stamp(bytes(piece[:first]), closing, plan.seq)
-        content = piece[first:]
+        content = piece[first:] if not start else memoryview(start + bytes(piece))
         _check_chunk(frame.decode_chunk(content[: frame.CHUNK_BYTES]), plan, header)
         blocks += _cut(content[frame.CHUNK_BYTES :], table[plan.first : plan.last], header)
-        left = header.wire_bytes - plan.end + plan.padding + frame.STAMP_BYTES
+        left = behind + plan.padding + frame.STAMP_BYTES
         if hello.verify_all:
             seen = yield from _read_padding(header, plan, content, left)
         else:
             seen = b""
             if plan.padding:
                 yield Skip(plan.padding, left)
-        closing = frame.stamp(header.request, header.epoch, plan.seq, plan.end, seen)
+        closing = frame.stamp(header.request, header.epoch, plan.seq, plan.end, seen, number)
+        if gaps and plan is not layout.chunks[-1]:
+            ended = yield Read(frame.STAMP_BYTES, frame.STAMP_BYTES)
+            _check_stamp(bytes(ended), closing, plan.seq + 1)
+            closing = b""
     last = yield Read(frame.STAMP_BYTES, frame.STAMP_BYTES)
     _check_stamp(bytes(last), closing, len(layout.chunks))
     yield Complete(
         IncomingTransfer(
             header.request, header.epoch, tuple(blocks),
             header.wire_bytes, hello.sender, hello.connection,
-        )
+        ),
+        part,
     )  # fmt: skip
+
+
+def _read_start(hello: frame.Hello, epochs: Epochs) -> Generator[Step, memoryview, bytes]:
+    """The first bytes of the next chunk; whole transfers may come before it."""
+    while True:
+        start = bytes((yield Read(frame.HEADER_BYTES, frame.HEADER_BYTES)))
+        if not frame.opens_transfer(start):
+            return start
+        yield from _read_from(start, hello, epochs, gaps=False)
 
 
 def _read_padding(

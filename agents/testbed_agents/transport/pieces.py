@@ -10,6 +10,7 @@ import xxhash
 
 from testbed_agents.transport import frame, padding
 from testbed_agents.transport.layout import ChunkPlan, Layout, blocks_per_chunk, lay_out
+from testbed_agents.transport.part import PART_BYTES, Part, encode_part, shares
 from testbed_agents.transport.transfer import OutgoingTransfer
 
 
@@ -20,32 +21,54 @@ class Pad:
     count: int
 
 
-Piece: TypeAlias = frame.Bytes | Pad
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Between two chunks: nothing to write, but another transfer may come here."""
+
+    left_bytes: int
+    """What of the transfer follows."""
+
+
+Piece: TypeAlias = frame.Bytes | Pad | Gap
 
 
 class Parcel:
-    """A transfer laid out and digested, ready to be written once.
+    """A transfer, or a part of one, laid out and digested, ready to be written once.
 
-    Raises FrameError (oversized) where it exceeds the protocol's bounds.
+    ``part`` says which, and is told the bytes of the whole last: see ``parcels_of``. Raises
+    FrameError (oversized) where it exceeds the protocol's bounds.
     """
 
-    def __init__(self, transfer: OutgoingTransfer, chunk_bytes: int, verify_all: bool) -> None:
+    def __init__(
+        self,
+        transfer: OutgoingTransfer,
+        chunk_bytes: int,
+        verify_all: bool,
+        part: Part | None = None,
+    ) -> None:
         self._transfer = transfer
+        self._number = 0 if part is None else part.number
         self._verify_all = verify_all
         self._blocks = [memoryview(block).cast("B") for block in transfer.blocks]
         sizes = [block.nbytes for block in self._blocks]
         table = [frame.Entry(block.nbytes, frame.digest(block)) for block in self._blocks]
         per_chunk = blocks_per_chunk(len(sizes), transfer.wire_bytes, chunk_bytes)
-        self.layout: Layout = lay_out(sizes, transfer.wire_bytes, per_chunk)
+        extra = 0 if part is None else PART_BYTES
+        self.layout: Layout = lay_out(sizes, transfer.wire_bytes, per_chunk, extra)
         self._opening = frame.encode_header(
             frame.Header(
-                transfer.request, transfer.epoch, len(sizes), self.layout.wire_bytes, per_chunk
+                transfer.request, transfer.epoch, len(sizes), self.layout.wire_bytes, per_chunk,
+                1 if part is None else part.of,
             ),
             table,
-        )
+            b"" if part is None else encode_part(part),
+        )  # fmt: skip
 
-    def pieces(self) -> Iterator[Piece]:
-        """Every byte of the transfer in order; stamps ride with the next chunk's header."""
+    def pieces(self, gaps: bool = False) -> Iterator[Piece]:
+        """Every byte of the transfer in order; stamps ride with the next chunk's header.
+
+        With ``gaps`` they close their chunk, and a gap follows unless it is the last.
+        """
         pending = self._opening
         for plan in self.layout.chunks:
             content = b"".join((self._header(plan), *self._blocks[plan.first : plan.last]))
@@ -64,8 +87,12 @@ class Parcel:
             elif plan.padding:
                 yield Pad(plan.padding)
             pending = frame.stamp(
-                self._transfer.request, self._transfer.epoch, plan.seq, plan.end, seen
+                self._transfer.request, self._transfer.epoch, plan.seq, plan.end, seen, self._number
             )
+            if gaps and plan is not self.layout.chunks[-1]:
+                yield pending
+                pending = b""
+                yield Gap(self.layout.wire_bytes - plan.end)
         yield pending
 
     def _header(self, plan: ChunkPlan) -> bytes:
@@ -75,3 +102,24 @@ class Parcel:
                 plan.offset, plan.length, plan.substance,
             )
         )  # fmt: skip
+
+
+def parcels_of(
+    transfer: OutgoingTransfer, chunk_bytes: int, verify_all: bool, count: int
+) -> tuple[Parcel, ...]:
+    """``transfer`` in ``count`` parts for as many connections; 1 leaves it in one piece."""
+    if count == 1:
+        return (Parcel(transfer, chunk_bytes, verify_all),)
+    cut = shares(transfer, count)
+
+    def parts(wire_bytes: int) -> tuple[Parcel, ...]:
+        return tuple(
+            Parcel(
+                one, chunk_bytes, verify_all,
+                Part(one.request, number, count, first, len(transfer.blocks), wire_bytes),
+            )
+            for number, (first, one) in enumerate(cut)
+        )  # fmt: skip
+
+    # a part that its frames alone exceed is raised: the whole is known once all are laid out
+    return parts(sum(parcel.layout.wire_bytes for parcel in parts(0)))

@@ -12,10 +12,12 @@ from testbed.contract.event import EventLog, Kind
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.clock import AgentClock
 from testbed_agents.transport import frame
+from testbed_agents.transport.assembly import Assemblies, Key
 from testbed_agents.transport.connection import tuned_socket
 from testbed_agents.transport.epochs import Epochs
 from testbed_agents.transport.fault import Fault, FrameError
 from testbed_agents.transport.inlet import Inlet
+from testbed_agents.transport.part import Part
 from testbed_agents.transport.transfer import IncomingTransfer
 
 Handler: TypeAlias = Callable[[IncomingTransfer], Awaitable[None]]
@@ -33,11 +35,13 @@ class KvReceiver:
         self._clock = clock
         self._log = log
         self._epochs = Epochs()
+        self._parts: Assemblies[Inlet] = Assemblies()
         self._inlets: dict[Inlet, None] = {}  # in order of acceptance
         self._deadlines: dict[Inlet, asyncio.TimerHandle] = {}
         self._listener: socket.socket | None = None
         self._work: asyncio.TaskGroup | None = None
         self._handler: Handler | None = None
+        self._held = False
         if config.tcp.receive_low_water > config.tcp.receive_buffer // 2:
             raise AgentError(
                 "set the low water mark", f"{config.tcp.receive_low_water} bytes",
@@ -86,32 +90,62 @@ class KvReceiver:
         for inlet in tuple(self._inlets):
             inlet.end(None)
 
-    def begun(self, inlet: Inlet, header: frame.Header) -> None:
-        """Called by an inlet when a transfer starts to arrive."""
+    def hold(self, held: bool) -> None:
+        """Reads nothing from any connection while ``held``; their windows close."""
+        self._held = held
+        for inlet in tuple(self._inlets):
+            inlet.hold(held)
+
+    def begun(self, inlet: Inlet, header: frame.Header, part: Part | None) -> None:
+        """Called by an inlet when a transfer, or a part of one, starts to arrive."""
         hello = inlet.hello
         if hello is None:
             raise FrameError(Fault.BAD_HELLO, "data connection", "a transfer before the hello")
-        self._log.emit(
-            Kind.KV_BEGIN, header.wire_bytes, req=header.request, peer=hello.sender,
-            conn=hello.connection, blocks=header.blocks,
-        )  # fmt: skip
+        key, size, blocks = (header.request, header.epoch), header.wire_bytes, header.blocks
+        for older in self._parts.older(*key) if self._parts else ():
+            self._fail(older)
+        first = part is None or self._parts.begin(key, part, inlet)
+        if part is not None:
+            size, blocks = part.wire_bytes, part.blocks
+        if first:
+            self._log.emit(
+                Kind.KV_BEGIN, size, req=header.request, peer=hello.sender,
+                conn=hello.connection, blocks=blocks,
+            )  # fmt: skip
         self._expect(inlet)
 
-    def complete(self, inlet: Inlet, transfer: IncomingTransfer) -> None:
-        """Called by an inlet when every byte has arrived and agrees."""
-        self._forget(inlet)
+    def complete(self, inlet: Inlet, transfer: IncomingTransfer, part: Part | None) -> None:
+        """Called by an inlet when every byte has arrived and agrees.
+
+        Nothing is handed on before the last part of a transfer is there; until then the others
+        keep their deadlines.
+        """
+        inlets: tuple[Inlet, ...] = (inlet,)
+        if part is not None:
+            whole = self._parts.complete((transfer.request, transfer.epoch), part, transfer)
+            if whole is None:
+                return
+            inlets, transfer = whole.holders, whole.transfer
+        for one in inlets:
+            self._forget(one)
         if self._work is not None and self._handler is not None:
-            self._work.create_task(self._apply(inlet, transfer, self._handler))
+            self._work.create_task(self._apply(inlets, transfer, self._handler))
 
     def ended(self, inlet: Inlet, error: FrameError | None) -> None:
         """Called by an inlet when its connection is closed."""
         self._forget(inlet)
         self._inlets.pop(inlet, None)
-        if error is not None and inlet.current is not None:
-            self._log.emit(
-                Kind.KV_REFUSED, req=inlet.current.request,
-                reason=error.cause,
-            )  # fmt: skip
+        for header in inlet.under_way:
+            if error is not None and error.reason is not Fault.PART_LOST:
+                self._log.emit(Kind.KV_REFUSED, req=header.request, reason=error.cause)
+            if header.parts > 1:
+                self._fail((header.request, header.epoch))
+
+    def _fail(self, key: Key) -> None:
+        """One part is lost: so are the others, and what comes late is not written."""
+        self._epochs.fence(*key)
+        for inlet in self._parts.fail(key):
+            inlet.end(FrameError(Fault.PART_LOST, f"request {key[0]}", "another part failed"))
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -129,12 +163,14 @@ class KvReceiver:
             )  # fmt: skip
             self._inlets[inlet] = None
             self._expect(inlet)
+            if self._held:
+                inlet.hold(True)
 
     def _expect(self, inlet: Inlet) -> None:
         """Something must be complete within the transfer's time: the hello or a transfer."""
         self._forget(inlet)
         loop = inlet.loop
-        late = loop.time() + self._config.pool.transfer_timeout_ns / 1e9
+        late = loop.time() + self._clock.seconds(self._config.pool.transfer_timeout_ns)
         self._deadlines[inlet] = loop.call_at(late, self._overdue, inlet)
 
     def _forget(self, inlet: Inlet) -> None:
@@ -147,7 +183,9 @@ class KvReceiver:
         if inlet.hello is None or inlet.current is not None:
             inlet.end(FrameError(Fault.TIMEOUT, "data connection", "not complete in time"))
 
-    async def _apply(self, inlet: Inlet, transfer: IncomingTransfer, handler: Handler) -> None:
+    async def _apply(
+        self, inlets: tuple[Inlet, ...], transfer: IncomingTransfer, handler: Handler
+    ) -> None:
         try:
             await handler(transfer)
         except TestbedError as error:
@@ -161,4 +199,7 @@ class KvReceiver:
                 blocks=len(transfer.blocks),
             )  # fmt: skip
             status = frame.Status.APPLIED
-        inlet.answer(frame.Ack(status, transfer.request, transfer.epoch, reason))
+        for inlet in inlets:
+            inlet.answer(frame.Ack(status, transfer.request, transfer.epoch, reason))
+            if inlet.current is not None and inlet in self._inlets:
+                self._expect(inlet)  # the transfer that this one came between goes on

@@ -1,9 +1,9 @@
-"""The sender of KV to one receiver: a pool of N connections, first come, first served."""
+"""The sender of KV to one receiver: a pool of connections, by whatever discipline."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from testbed.contract.agent import AgentConfig, Peer
@@ -11,12 +11,12 @@ from testbed.contract.event import EventLog, Kind
 from testbed.contract.role import Role
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
-from testbed_agents.pool import Lease, PoolGate
+from testbed_agents.pool import Claim, Lease, PoolGate
 from testbed_agents.transport import frame
+from testbed_agents.transport.bundle import Bundle
+from testbed_agents.transport.connection import require_port_choice
 from testbed_agents.transport.fault import Fault, TransferError
-from testbed_agents.transport.lane import Lane
-from testbed_agents.transport.padding import PaddingFile
-from testbed_agents.transport.pieces import Parcel
+from testbed_agents.transport.pieces import Parcel, parcels_of
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 
 _REOPEN_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -32,34 +32,18 @@ class KvSender:
         self._clock = clock
         self._log = log
         self._verify_all = config.verify == "all"
-        self._filler = PaddingFile()
-        self._gate = PoolGate(peer.name, config.pool, clock, log)
-        self._retransmitted = [0] * config.pool.size
+        self._lanes = Bundle(config, peer, clock, self._lost)
+        self._gate = PoolGate(peer.name, config.pool, clock, log, self._lanes)
         self._repairs: dict[int, asyncio.Task[None]] = {}
         self._defect: BaseException | None = None
         self._closed = False
-        self._lanes = [
-            Lane(
-                frame.Hello(config.node, peer.name, index, config.pool.size, self._verify_all),
-                (config.address, config.pool.source_port + index),
-                peer, config.tcp, self._filler, self._lost,
-            )
-            for index in range(config.pool.size)
-        ]  # fmt: skip
 
     async def open(self) -> None:
-        """Connect all lanes, after the barrier. Raises AgentError when one cannot."""
-        try:
-            async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
-                async with asyncio.TaskGroup() as group:
-                    for lane in self._lanes:
-                        group.create_task(lane.open())
-        except (TimeoutError, ExceptionGroup) as error:
-            first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-            raise AgentError(
-                "open the connection pool", self._peer.name, str(first) or "no answer in time",
-                "see that the receiver listens before the barrier",
-            ) from first  # fmt: skip
+        """Connect what stands, after the barrier. Raises AgentError when a lane cannot."""
+        if self._gate.state.standing:
+            await self._lanes.open_all(self._gate.state.standing)
+        elif self._pool.closes:
+            require_port_choice()
 
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         """Acquire a connection, send, wait for the acknowledgement, release.
@@ -73,15 +57,20 @@ class KvSender:
                 "replace a connection", self._peer.name, str(self._defect)
             ) from self._defect
         parcel = Parcel(transfer, self._pool.chunk_bytes, self._verify_all)
-        lease = await self._gate.acquire(transfer.request)
-        healthy = False
+        claim = Claim(parcel.layout.wire_bytes, transfer.due_ns)
+        lease = await self._gate.acquire(transfer.request, claim)
+        others = await self._join(transfer, parcel, lease)
+        parcels: tuple[Parcel, ...] = (parcel,)
+        if others:
+            count = 1 + len(others)
+            parcels = parcels_of(transfer, self._pool.chunk_bytes, self._verify_all, count)
+        parts = dict(zip((lease.connection, *others), parcels, strict=True))
+        sound: set[int] = set()
         try:
-            ack = await self._transmit(transfer, parcel, lease)
-            usable = self._lanes[lease.connection].usable
-            healthy = usable and ack.status is not frame.Status.BROKEN
+            ack = await self._transmit(transfer, parts, lease, sound)
             if ack.status is not frame.Status.APPLIED:
                 raise TransferError(Fault.REFUSED, f"request {transfer.request}", ack.reason)
-            wire_bytes = parcel.layout.wire_bytes
+            wire_bytes = _wire_bytes(parts)
             duration_ns = self._clock.now_ns() - lease.at_ns
             self._log.emit(
                 Kind.TRANSFER_ACKED, wire_bytes, at_ns=lease.at_ns + duration_ns,
@@ -92,12 +81,13 @@ class KvSender:
             self._emit_failed(transfer.request, lease.connection, error)
             raise
         finally:
-            self._emit_tcp_info(transfer.request, lease.connection)
-            if healthy:
-                self._gate.release(transfer.request, lease.connection)
-            else:
-                self._gate.retire(lease.connection, transfer.request)
-                self._repair(lease.connection)
+            for connection in parts:
+                self._emit_tcp_info(transfer.request, connection)
+            for connection in others:
+                self._gate.leave(transfer.request, connection, connection in sound)
+                if connection not in sound and self._gate.state.standing:
+                    self._repair(connection)
+            self._give_back(transfer.request, lease.connection, lease.connection in sound)
         return Receipt(transfer.request, lease.connection, wire_bytes, lease.wait_ns, duration_ns)
 
     async def close(self) -> None:
@@ -110,26 +100,94 @@ class KvSender:
         for repair in repairs:
             repair.cancel()
         await asyncio.gather(*repairs, return_exceptions=True)
-        for lane in self._lanes:
-            lane.abort()
-        self._filler.close()
+        self._lanes.close_all()
+
+    async def _join(
+        self, transfer: OutgoingTransfer, parcel: Parcel, lease: Lease
+    ) -> tuple[int, ...]:
+        """Further connections for a transfer in parts, each of which is a chunk at least."""
+        least = min(len(parcel.layout.chunks), len(transfer.blocks))
+        most = min(self._pool.stripes, least) - 1
+        if most < 1:
+            return ()
+        try:
+            return await self._gate.join(transfer.request, most)
+        except BaseException:
+            usable = self._lanes[lease.connection].usable
+            self._give_back(transfer.request, lease.connection, usable)
+            raise
+
+    def _give_back(self, request: int, connection: int, healthy: bool) -> None:
+        if healthy:
+            self._gate.release(request, connection)
+        else:
+            if self._gate.retire(connection, request):
+                self._repair(connection)
 
     async def _transmit(
-        self, transfer: OutgoingTransfer, parcel: Parcel, lease: Lease
+        self,
+        transfer: OutgoingTransfer,
+        parts: Mapping[int, Parcel],
+        lease: Lease,
+        sound: set[int],
     ) -> frame.Ack:
+        """Write all parts, each on its connection; ``sound`` gathers those that stay of use."""
+        lead, *others = parts
+        more: dict[str, int] = {"parts": len(parts)} if others else {}
         self._log.emit(
-            Kind.TRANSFER_START, parcel.layout.wire_bytes, req=transfer.request,
-            peer=self._peer.name, conn=lease.connection, blocks=len(transfer.blocks),
+            Kind.TRANSFER_START, _wire_bytes(parts), req=transfer.request,
+            peer=self._peer.name, conn=lead, blocks=len(transfer.blocks), **more,
         )  # fmt: skip
-        subject = f"request {transfer.request}"
         try:
-            async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
-                ack = await self._lanes[lease.connection].exchange(parcel.pieces())
+            async with asyncio.timeout(self._clock.seconds(self._pool.transfer_timeout_ns)):
+                if others:
+                    return await self._exchange_all(transfer, parts, sound)
+                gaps = self._pool.preempt and not lease.lent
+                return await self._exchange(transfer, lead, parts[lead], sound, gaps)
         except TimeoutError as error:
-            raise TransferError(Fault.TIMEOUT, subject, "no acknowledgement in time") from error
+            raise TransferError(
+                Fault.TIMEOUT, f"request {transfer.request}", "no acknowledgement in time"
+            ) from error
+
+    async def _exchange(
+        self,
+        transfer: OutgoingTransfer,
+        connection: int,
+        parcel: Parcel,
+        sound: set[int],
+        gaps: bool = False,
+    ) -> frame.Ack:
+        async def gap(left_bytes: int) -> None:
+            claim = Claim(left_bytes, transfer.due_ns)
+            await self._gate.lend(transfer.request, connection, claim)
+
+        ack = await self._lanes[connection].exchange(parcel.pieces(gaps), gap)
         if (ack.request, ack.epoch) != (transfer.request, transfer.epoch):
-            raise TransferError(Fault.UNEXPECTED, subject, f"{ack} acknowledges another")
+            raise TransferError(
+                Fault.UNEXPECTED, f"request {transfer.request}", f"{ack} acknowledges another"
+            )
+        if self._lanes[connection].usable and ack.status is not frame.Status.BROKEN:
+            sound.add(connection)
         return ack
+
+    async def _exchange_all(
+        self, transfer: OutgoingTransfer, parts: Mapping[int, Parcel], sound: set[int]
+    ) -> frame.Ack:
+        """One part that fails ends the others: their connections are reset."""
+
+        async def part(connection: int, parcel: Parcel) -> frame.Ack:
+            ack = await self._exchange(transfer, connection, parcel, sound)
+            if ack.status is frame.Status.BROKEN:
+                raise TransferError(Fault.REFUSED, f"request {transfer.request}", ack.reason)
+            return ack
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(part(*each)) for each in parts.items()]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+        acks = [task.result() for task in tasks]
+        return next((ack for ack in acks if ack.status is not frame.Status.APPLIED), acks[0])
 
     def _emit_failed(self, request: int, connection: int, error: BaseException) -> None:
         reason = error.cause if isinstance(error, TransferError) else "cancelled"
@@ -139,11 +197,10 @@ class KvSender:
 
     def _emit_tcp_info(self, request: int, connection: int) -> None:
         """``retrans`` counts the segments sent again during this transfer."""
-        info = self._lanes[connection].tcp_info()
-        if info is None:
+        seen = self._lanes.tcp_info(connection)
+        if seen is None:
             return
-        retransmitted = info.total_retrans - self._retransmitted[connection]
-        self._retransmitted[connection] = info.total_retrans
+        info, retransmitted = seen
         self._log.emit(
             Kind.TCP_INFO, req=request, peer=self._peer.name, conn=connection,
             rtt_us=info.rtt_us, rttvar_us=info.rttvar_us, cwnd=info.cwnd,
@@ -153,13 +210,12 @@ class KvSender:
 
     def _lost(self, connection: int) -> None:
         # a connection that has just been given out is left to its holder, who will notice
-        if not self._closed and self._gate.state.is_idle(connection):
-            self._gate.retire(connection)
+        idle = not self._closed and self._gate.state.is_idle(connection)
+        if idle and self._gate.retire(connection):
             self._repair(connection)
 
     def _repair(self, connection: int) -> None:
-        self._lanes[connection].abort()
-        self._retransmitted[connection] = 0
+        self._lanes.abort(connection)
         if not self._closed:
             task = asyncio.get_running_loop().create_task(self._reopen(connection))
             self._repairs[connection] = task
@@ -172,16 +228,20 @@ class KvSender:
     async def _reopen(self, connection: int) -> None:
         attempt = 0
         while True:
-            await asyncio.sleep(_REOPEN_S[min(attempt, len(_REOPEN_S) - 1)])
+            await asyncio.sleep(_REOPEN_S[min(attempt, len(_REOPEN_S) - 1)] * self._clock.slow)
             attempt += 1
             try:
-                async with asyncio.timeout(self._pool.transfer_timeout_ns / 1e9):
+                async with asyncio.timeout(self._clock.seconds(self._pool.transfer_timeout_ns)):
                     await self._lanes[connection].open()
             except (OSError, ProtocolError):
                 continue  # the receiver may be away: try again until we are closed
             del self._repairs[connection]
             self._gate.restore(connection)
             return
+
+
+def _wire_bytes(parts: Mapping[int, Parcel]) -> int:
+    return sum(parcel.layout.wire_bytes for parcel in parts.values())
 
 
 def senders_to(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed_agents.transport.fault import Fault, FrameError
 
@@ -31,6 +31,18 @@ class TcpInfo:
     lost: int
     total_retrans: int
     delivery_bps: int
+
+    def emulated(self, slow: float) -> TcpInfo:
+        """The same in emulated time, where an emulated second takes ``slow`` of the kernel's."""
+        if slow == 1:
+            return self
+        return replace(
+            self,
+            rtt_us=round(self.rtt_us / slow),
+            rttvar_us=round(self.rttvar_us / slow),
+            min_rtt_us=round(self.min_rtt_us / slow),
+            delivery_bps=round(self.delivery_bps * slow),
+        )
 
 
 def decode_tcp_info(data: bytes) -> TcpInfo:

@@ -15,13 +15,15 @@ class OutgoingTransfer:
 
     ``epoch`` is the attempt: a receiver accepts each (request, epoch) once and none
     older than the newest seen. Fewer ``wire_bytes`` than the frames and the substance
-    need are raised to that minimum; the receipt says what was sent.
+    need are raised to that minimum; the receipt says what was sent. ``due_ns`` is what a pool
+    may order by (``Claim``): any time that rises with the deadline.
     """
 
     request: int
     epoch: int
     blocks: Sequence[bytes | bytearray | memoryview]
     wire_bytes: int
+    due_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from testbed.contract.meeting import BARRIER, STOP, Meeting, Said, drain
+from testbed.contract.meeting import BARRIER, LOAD, STOP, Meeting, Said, drain
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
 from testbed.errors import AgentError
+from testbed.lab.compose.lab import ComposeLab
 from testbed.lab.roll import Roll
 
 _STOP_S = 20
@@ -20,15 +22,18 @@ _LOAD_S, _LEAD_S = 300, 2
 
 
 class ComposeCrew:
-    """Agents that Compose started. Use as a context manager; the lab removes them."""
+    """Agents that Compose started, and that wait to be told to begin. Use as a context manager:
+    entering tells them; the lab removes them."""
 
-    def __init__(self, plan: Plan, run: Path) -> None:
+    def __init__(self, plan: Plan, run: Path, lab: ComposeLab) -> None:
+        self._lab = lab
         self.barrier_ns = plan.guest.barrier_ns
         self._real = plan.clock == "real"
         self._meeting = Meeting(run)
         self._roll = Roll(plan)
 
     def __enter__(self) -> Self:
+        self._meeting.say(Said.WORD, LOAD)
         return self
 
     def __exit__(
@@ -50,6 +55,8 @@ class ComposeCrew:
         with self._meeting.news(Said.READY) as news:
             while missing := self._roll.nodes - self._meeting.names(Said.READY):
                 self._note()
+                for node, how in self._lab.fallen().items():
+                    raise AgentError("start the agents", node, how, f"see logs/{node}.log")
                 left = (deadline - time.time_ns()) / 1e9
                 if left <= 0:
                     raise AgentError(
@@ -79,7 +86,20 @@ class ComposeCrew:
     def _note(self) -> None:
         for node in sorted(self._meeting.names(Said.ENDED) - self._roll.ended.keys()):
             text = self._meeting.heard(Said.ENDED, node) or "1"
-            self._roll.end(node, int(text.split()[0]))
+            self._roll.end(node, int(text.split()[0]), self._lab.memory_kills(node))
+
+    def excuse(self, node: str) -> None:
+        """See ``Agents``."""
+        self._roll.excused.add(node)
+
+    def fell(self, node: str, how: str) -> None:
+        """See ``Agents``.
+
+        Raises:
+            AgentError: nobody told it to.
+        """
+        if node not in self._roll.ended:
+            self._roll.end(node, -signal.SIGKILL, how)
 
     def clients_ended(self) -> bool:
         """Whether every client has ended by itself."""

@@ -160,6 +160,13 @@ class Engine:
         except (*_FAULTS, OSError) as error:
             raise refusal("save images", ", ".join(names), str(error)) from error
 
+    def tag(self, name: str, repository: str, tag: str) -> None:
+        """Gives an image one more name; whatever bore it before loses it."""
+        try:
+            self._client.api.tag(name, repository, tag)
+        except _FAULTS as error:
+            raise refusal("name an image", f"{repository}:{tag}", str(error)) from error
+
     def remove(self, name: str) -> None:
         """Takes a name away, and the image with it where it has no other."""
         try:

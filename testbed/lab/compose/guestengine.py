@@ -68,6 +68,7 @@ class GuestEngine(Built):
         self.client: docker.DockerClient
 
     def _build(self) -> None:
+        self._silence()
         for name in CONTROLLERS:
             target = Path("/sys/fs/cgroup") / name
             if not target.is_mount():
@@ -91,6 +92,14 @@ class GuestEngine(Built):
                 file.write_text("0", encoding="ascii")
         self.client = docker.DockerClient(base_url=f"unix://{SOCKET}", timeout=600)
         self.ledger.acquire("containers", "all of the guest's Engine", self._end_containers)
+
+    def _silence(self) -> None:
+        """No IPv6 on bridges and the host's ends of veth pairs: each would solicit routers after a
+        random delay, over the links of the run, and in another order each time."""
+        for name in ("all", "default"):
+            path = Path("/proc/sys/net/ipv6/conf") / name / "disable_ipv6"
+            if path.exists():
+                path.write_text("1", encoding="ascii")
 
     def _keep_key(self) -> None:
         """Older Engines write a key below /etc, which is read-only here: give it another place."""

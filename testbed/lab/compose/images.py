@@ -49,6 +49,11 @@ class Target(StrEnum):
     AGENT = "agent"
 
 
+def repository_of(target: Target) -> str:
+    """Name of an image without its tag."""
+    return f"pdd-testbed/{target.value}"
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """All that decides what is in the images."""
@@ -73,7 +78,7 @@ class Recipe:
             sorted(arguments.items()),
         ]  # fmt: skip
         digest = hashlib.sha256(json.dumps(about).encode()).hexdigest()
-        return f"pdd-testbed/{target.value}:{digest[:16]}"
+        return f"{repository_of(target)}:{digest[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,18 @@ def _image(engine: Engine, name: str, target: Target, built: bool) -> Image:
     if stored is None:
         raise HostError("build the image", name, "it is gone after its build", "build it again")
     return Image(target, name, stored.id, stored.size_bytes, built)
+
+
+def name_for_compose(engine: Engine, images: tuple[Image, ...], torch: Torch) -> None:
+    """Gives images the names under which compose.yaml and compose.gpu.yaml look for them.
+
+    Raises:
+        HostError: the Engine refuses.
+    """
+    for image in images:
+        engine.tag(image.name, repository_of(image.target), "latest")
+        if torch is Torch.CUDA:
+            engine.tag(image.name, repository_of(image.target), "cuda")
 
 
 def list_images(engine: Engine) -> tuple[StoredImage, ...]:

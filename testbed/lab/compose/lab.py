@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import docker
-from docker.errors import DockerException
-from docker.models.containers import Container
 
 from testbed.compose import Placement, compose_yaml, render_compose
 from testbed.contract.meeting import Meeting, Said, drain
@@ -23,6 +21,8 @@ from testbed.contract.role import NodeKind
 from testbed.contract.segment import seats_of
 from testbed.errors import LabError
 from testbed.lab.built import Built
+from testbed.lab.compose.faults import ContainerFaults
+from testbed.lab.compose.lives import FAULTS, Lives
 from testbed.lab.ledger import Ledger
 from testbed.lab.namespace import Namespaces
 from testbed.lab.program import Ended, run_program
@@ -69,24 +69,44 @@ class ComposeLab(Built):
         self._file = run / "compose.yaml"
         self._compose = compose
         self._paths: dict[str, str] = {}
+        self._lives = Lives(client, placement.project)
+        self._built: dict[str, int] = {}
+        """The file by which each wire and router said last that it has set itself up."""
 
     def paths(self) -> Mapping[str, str]:
         """Network namespace of every container, as a path."""
         return self._paths
 
-    def containers(self) -> dict[str, Container]:
-        """Every container, by node.
+    def fallen(self) -> Mapping[str, str]:
+        """See ``Lab``."""
+        return self._lives.fallen()
 
-        Raises:
-            LabError: the Engine does not answer.
-        """
-        try:
-            found = self._client.containers.list(
-                all=True, filters={"label": f"com.docker.compose.project={self._placement.project}"}
-            )
-        except DockerException as error:
-            raise LabError("list the containers", self._placement.project, str(error)) from error
-        return {str(one.labels["testbed.node"]): one for one in found}
+    def risen(self, node: str) -> bool:
+        """See ``Lab``. A wire or router says anew that it is built when it is."""
+        said = Meeting(self._run).number(Said.BUILT, node)
+        if said == self._built.get(node):
+            return False
+        path = self._lives.risen(node)
+        if path is None:
+            return False
+        self._paths[node] = path
+        if said is not None:
+            self._built[node] = said
+        return True
+
+    def returning(self, node: str) -> bool:
+        """See ``Lab``."""
+        return self._lives.runs_anew(node)
+
+    def node_faults(self) -> ContainerFaults:
+        """See ``Lab``."""
+        return ContainerFaults(
+            self.network, self._lives, self._client, self._placement.project, self._name_devices_of
+        )
+
+    def memory_kills(self, node: str) -> str:
+        """In words, where the kernel killed a program of a node for its memory; else empty."""
+        return self._lives.memory_kills(node)
 
     def _build(self) -> None:
         self._open_folders()
@@ -95,8 +115,8 @@ class ComposeLab(Built):
         self._file.write_text(text, encoding="utf-8")
         self.ledger.acquire("compose project", self._placement.project, self._down)
         self._call("up", "--detach", "--no-build", "--pull", "never", "--quiet-pull")
-        for name, container in sorted(self.containers().items()):
-            self._paths[name] = f"/proc/{container.attrs['State']['Pid']}/ns/net"
+        self.ledger.acquire("descriptors", "of all containers", self._lives.close)
+        self._paths.update(self._lives.begin())
         self._wait_built()
         self._name_devices()
 
@@ -133,31 +153,36 @@ class ComposeLab(Built):
                 if left <= 0:
                     raise LabError("set up the containers", ", ".join(sorted(missing)), "too slow")
                 drain(news, min(left, 1.0))
+        self._built = {node: number for node in wanted
+                       if (number := meeting.number(Said.BUILT, node)) is not None}  # fmt: skip
 
     def _name_devices(self) -> None:
-        """Agents' devices bear Docker's names; the plan's become further names of them."""
-        agents = {n.name for n in self._plan.network.nodes if n.kind is NodeKind.AGENT}
-        namespaces = Namespaces({name: self._paths[name] for name in agents})
+        for node in self._plan.network.nodes:
+            if node.kind is NodeKind.AGENT:
+                self._name_devices_of(node.name)
+
+    def _name_devices_of(self, node: str) -> None:
+        """An agent's devices bear Docker's names; the plan's become further names of them."""
+        namespaces = Namespaces({node: self._paths[node]})
         try:
-            for name in sorted(agents):
-                socket = namespaces[name]
-                found = {
-                    str(entry.get_attr("IFA_ADDRESS")): int(entry["index"])
-                    for entry in socket.get_addr(family=2)
-                }
-                for seat in seats_of(self._plan.network, name):
-                    socket.link("property_add", index=found[seat.address], altname=seat.device)
+            socket = namespaces[node]
+            found = {
+                str(entry.get_attr("IFA_ADDRESS")): int(entry["index"])
+                for entry in socket.get_addr(family=2)
+            }
+            for seat in seats_of(self._plan.network, node):
+                socket.link("property_add", index=found[seat.address], altname=seat.device)
         finally:
             namespaces.close()
 
     def _down(self) -> None:
         """Keeps what containers said outside of their logs, and removes them all."""
         try:
-            for name, container in self.containers().items():
+            for name, container in self._lives.containers().items():
                 said = container.logs()
                 if said:
                     (self._run / "logs" / f"{name}.container.log").write_bytes(said)
-        except DockerException as error:
+        except FAULTS as error:
             raise LabError("keep the containers' logs", self._run.name, str(error)) from error
         finally:
             self._call("down", "--timeout", "5", "--volumes")

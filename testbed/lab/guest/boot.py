@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +54,8 @@ class Orders:
     """More folders of the host, seen at /mnt/<key>, read-only: weights, tools."""
     real: bool = False
     """Whether the guest's clock is the host's; ``start_ns`` then says nothing."""
+    on_host: bool = False
+    """Whether the host's own kernel carries it, in namespaces of its own; needs root."""
     engine: Path | None = None
     """Folder with the disk of a container Engine, seen at /mnt/engine, writable."""
 
@@ -138,6 +141,26 @@ def _kernel_argv(kernel: Kernel, orders: Orders) -> list[str]:
     ]  # fmt: skip
 
 
+def _program(kernel: Kernel | None, orders: Orders, staging: Path) -> dict[str, object]:
+    """What the warden starts: the guest's kernel, or the room on the host's."""
+    if orders.on_host:
+        argv = [os.path.realpath(sys.executable), "-I", "-S", "-B", str(staging / "init.py")]
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        return {"argv": argv, "environment": {"HOME": str(staging), "PATH": path}}
+    if kernel is None:
+        raise HostError("boot the lab guest", "no kernel", "none was given")
+    return {
+        "argv": _kernel_argv(kernel, orders),
+        "environment": {
+            "HOME": str(staging),
+            "TMPDIR": _memory_folder(orders.memory_bytes),
+            "LD_BIND_NOW": "1",
+            "LD_PRELOAD": str(kernel.entropy),
+            "LAB_ENTROPY_SEED": str(orders.entropy_seed),
+        },
+    }
+
+
 def _travel(start_ns: int) -> tuple[str, ...]:
     """The virtual clock: it begins at a fixed date and jumps from timer to timer."""
     return "time-travel=inf-cpu", f"time-travel-start={start_ns}"
@@ -145,23 +168,40 @@ def _travel(start_ns: int) -> tuple[str, ...]:
 
 def _prepare(orders: Orders, staging: Path, code: Path) -> None:
     """Writes the guest's first program and its configuration into the staging folder."""
-    shutil.copyfile(Path(__file__).with_name("init.py"), staging / "init.py")
+    here = Path(__file__).parent
+    first = here.parent / "host" / "room.py" if orders.on_host else here / "init.py"
+    shutil.copyfile(first, staging / "init.py")
     environment = guest_environment()
     environment.update(orders.environment or {})
-    mounts = [
-        [str(orders.run_folder.resolve()), "run", "rw"],
-        [str(Path(sys.prefix).resolve()), "venv", "ro"],
-        [str(code), "src", "ro"],
+    shared = [
+        (orders.run_folder, "run", "rw"),
+        (Path(sys.prefix), "venv", "ro"),
+        (code, "src", "ro"),
+        *((path, name, "ro") for name, path in orders.shown.items()),
+        *([(orders.engine, "engine", "rw")] if orders.engine is not None else []),
     ]
-    mounts.extend([str(path.resolve()), name, "ro"] for name, path in orders.shown.items())
-    if orders.engine is not None:
-        mounts.append([str(orders.engine.resolve()), "engine", "rw"])
+    mounts = [
+        [str(path.resolve()) if orders.on_host else _linked(path, name, staging), name, mode]
+        for path, name, mode in shared
+    ]
     config = {
         "mounts": mounts,
         "argv": ["/mnt/venv/bin/python3", "-B", *orders.program],
         "environment": environment,
     }
     (staging / "init.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def _linked(path: Path, name: str, staging: Path) -> str:
+    """The same words for a folder of the host wherever it lies.
+
+    Programs in the guest read its table of mounts: container programs allocate as much memory as
+    it is long, and collect their garbage the earlier for it, which reads the clock.
+    """
+    links = staging / "mounts"
+    links.mkdir(exist_ok=True)
+    (links / name).symlink_to(path.resolve())
+    return f"/proc/self/cwd/mounts/{name}/."
 
 
 def code_snapshot(cache: Path) -> Path:
@@ -180,7 +220,7 @@ def code_snapshot(cache: Path) -> Path:
 
 
 def boot(
-    kernel: Kernel,
+    kernel: Kernel | None,
     orders: Orders,
     cache: Path,
     watch: Callable[[Progress, float], None] | None = None,
@@ -188,6 +228,7 @@ def boot(
     """Runs the program in a guest and waits for its end.
 
     Args:
+        kernel: None only where the host's own kernel carries it.
         watch: called about five times a second with progress and wall seconds.
 
     Raises:
@@ -203,18 +244,11 @@ def boot(
         held_snapshot(cache / "code") as code,
         HostLedger(cache) as ledger,
         ledger.scratch(Path(tempfile.gettempdir()), "testbed-guest-") as staging,
-        reserved_core(cache / "cores", ledger) as core,
+        nullcontext() if orders.on_host else reserved_core(cache / "cores", ledger) as core,
     ):
         _prepare(orders, staging, code)
         message = {
-            "argv": _kernel_argv(kernel, orders),
-            "environment": {
-                "HOME": str(staging),
-                "TMPDIR": _memory_folder(orders.memory_bytes),
-                "LD_BIND_NOW": "1",
-                "LD_PRELOAD": str(kernel.entropy),
-                "LAB_ENTROPY_SEED": str(orders.entropy_seed),
-            },
+            **_program(kernel, orders, staging),
             "cpu": core,
             "console": str(logs / "console.log"),
             "staging": str(staging),

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from testbed.lab.hostledger import HostLedger, Kind
 
+_SEATS = 16
+"""Guests on one core at most that are counted."""
+
 
 @contextlib.contextmanager
 def reserved_core(locks: Path, ledger: HostLedger) -> Iterator[int]:
-    """A core that no other guest of this user holds, or the last allowed one if all are taken.
+    """A core with as few guests of this user as any, the last allowed one first.
 
     The reservation is a file lock, so it ends with the process whatever happens; the file
     goes with it while the lock is held.
     """
     locks.mkdir(parents=True, exist_ok=True)
     allowed = sorted(os.sched_getaffinity(0), reverse=True)
-    for core in allowed:
-        path = locks / f"core-{core}.lock"
+    for seat, core in itertools.product(range(_SEATS), allowed):
+        path = locks / f"core-{core}-{seat}.lock"
         ledger.acquire(Kind.LOCK, path)
         descriptor = _locked(path)
         if descriptor is None:

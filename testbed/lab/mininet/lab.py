@@ -21,6 +21,7 @@ from testbed.lab.configure import (
     wait_for_carriers,
 )
 from testbed.lab.ledger import Ledger
+from testbed.lab.mininet.faults import NamespaceFaults
 from testbed.lab.mininet.node import LabInterface, LabNode
 from testbed.lab.namespace import Namespaces
 
@@ -41,6 +42,22 @@ class MininetLab(Built):
     def paths(self) -> Mapping[str, str]:
         """Network namespace of every node, as a path."""
         return self.namespaces.paths
+
+    def fallen(self) -> Mapping[str, str]:
+        """See ``Lab``: namespaces end with the lab, and the zygote reports agents that end."""
+        return {}
+
+    def risen(self, node: str) -> bool:
+        """See ``Lab``."""
+        return False
+
+    def returning(self, node: str) -> bool:
+        """See ``Lab``."""
+        return False
+
+    def node_faults(self) -> NamespaceFaults:
+        """See ``Lab``."""
+        return NamespaceFaults(self.network, self.namespaces)
 
     def node(self, name: str) -> LabNode:
         """The Mininet node of that name (``cmd`` runs a command in it)."""

@@ -49,7 +49,7 @@ def link_counters(path: str, link: Link) -> LinkCounters:
 def count(
     links: Sequence[Link], devices: dict[str, Device], qdiscs: Iterable[Entry]
 ) -> dict[str, LinkCounters]:
-    """Sort one dump into links."""
+    """Sort one dump into links; one that lacks a device (its wire is ending) is left out."""
     stats = {(entry.index, entry.parent): entry.stats for entry in qdiscs}
 
     def at(device: str, parent: int) -> Stats:
@@ -70,6 +70,8 @@ def count(
 
     found = {}
     for link in links:
+        if not {link.a.wire_device, link.b.wire_device, *link.inner} <= devices.keys():
+            continue
         forward, backward = ways(link)
         found[link.name] = LinkCounters(direction(forward), direction(backward))
     return found

@@ -26,8 +26,11 @@ _TCMSG = struct.Struct("=BBHiIII")
 _IFINFO = struct.Struct("=BBHiII")
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 STATS_BASIC, STATS_QUEUE = 1, 3
-IFLA_IFNAME, IFLA_MTU = 3, 4
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_MTU, IFLA_OPERSTATE = 1, 3, 4, 16
+IFLA_PROP_LIST, IFLA_ALT_IFNAME = 52, 53
 IFF_UP = 0x1
+OPERATES = b"\x06"
+"""IF_OPER_UP: it is up, and so is what it is connected to."""
 RECEIVE_BYTES = 1 << 18
 ATTEMPTS = 5
 
@@ -40,6 +43,11 @@ class Device:
     name: str
     up: bool
     mtu: int
+    carries: bool = True
+    """Whether it transmits: it is up and has a carrier."""
+    mac: str = ""
+    known_as: str = ""
+    """Its further name, where it has one: the plan's, where another one gave it its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +100,16 @@ class Reader:
     def devices(self) -> dict[str, Device]:
         """All interfaces by name."""
         found = {}
-        for body in self._dump(RTM_GETLINK, _IFINFO.pack(0, 0, 0, 0, 0, 0)):
+        for body in self.dump(RTM_GETLINK, _IFINFO.pack(0, 0, 0, 0, 0, 0)):
             _, _, _, index, flags, _ = _IFINFO.unpack_from(body)
             attrs = table(body, _IFINFO.size)
             name = attrs[IFLA_IFNAME].rstrip(b"\0").decode()
             (mtu,) = struct.unpack("=I", attrs[IFLA_MTU])
-            found[name] = Device(index, name, bool(flags & IFF_UP), mtu)
+            carries = attrs.get(IFLA_OPERSTATE, OPERATES) == OPERATES
+            mac = attrs.get(IFLA_ADDRESS, b"").hex(":")
+            more = table(attrs.get(IFLA_PROP_LIST, b"")).get(IFLA_ALT_IFNAME, b"")
+            known_as = more.rstrip(b"\0").decode()
+            found[name] = Device(index, name, bool(flags & IFF_UP), mtu, carries, mac, known_as)
         return found
 
     def qdiscs(self) -> tuple[Entry, ...]:
@@ -115,9 +127,10 @@ class Reader:
 
     def _entries(self, kind: int, index: int, parent: int) -> tuple[Entry, ...]:
         request = _TCMSG.pack(0, 0, 0, index, 0, parent, 0)
-        return tuple(_entry(body) for body in self._dump(kind, request))
+        return tuple(_entry(body) for body in self.dump(kind, request))
 
-    def _dump(self, kind: int, request: bytes) -> list[bytes]:
+    def dump(self, kind: int, request: bytes) -> list[bytes]:
+        """All answers to one dump request: each without its netlink header."""
         for _ in range(ATTEMPTS):
             self._sequence += 1
             head = _HEADER.pack(

@@ -12,7 +12,13 @@ from enum import IntEnum
 from pyroute2 import IPRoute
 from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, nlmsg
 from pyroute2.netlink.exceptions import NetlinkError
-from pyroute2.netlink.rtnl import RTM_DELQDISC, RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER
+from pyroute2.netlink.rtnl import (
+    RTM_DELQDISC,
+    RTM_DELTFILTER,
+    RTM_NEWQDISC,
+    RTM_NEWTCLASS,
+    RTM_NEWTFILTER,
+)
 
 from testbed.errors import LabError
 
@@ -36,6 +42,7 @@ class Command(IntEnum):
     DELETE_QDISC = RTM_DELQDISC
     ADD_CLASS = RTM_NEWTCLASS
     ADD_FILTER = RTM_NEWTFILTER
+    DELETE_FILTER = RTM_DELTFILTER
 
 
 class TrafficMessage(nlmsg):  # type: ignore[misc]  # pyroute2 has no types
@@ -69,7 +76,7 @@ def send(socket: IPRoute, command: Command, place: Place, kind: str, options: by
     Raises LabError with the kernel's reason.
     """
     flags = NLM_F_REQUEST | NLM_F_ACK
-    if command is not Command.DELETE_QDISC:
+    if command not in (Command.DELETE_QDISC, Command.DELETE_FILTER):
         flags |= NLM_F_CREATE | NLM_F_EXCL
     _exchange(socket, command, place, kind, options, flags)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -15,6 +16,7 @@ from testbed.lab.tc.bpf import loaded
 from testbed.lab.tc.compare import check_way
 from testbed.lab.tc.counters import LinkCounters, count
 from testbed.lab.tc.dump import Device, Reader
+from testbed.lab.tc.inplace import steps_between
 from testbed.lab.tc.path import Way, ways
 from testbed.lab.tc.request import (
     CHILD_HANDLE,
@@ -37,6 +39,8 @@ from testbed.shaping.netlink_bpf import encode_bpf
 from testbed.shaping.netlink_fq import encode_fq
 from testbed.shaping.netlink_netem import decode_netem, encode_netem
 from testbed.shaping.qdisc import Fq, Netem, Pacer, Police
+
+_CARRIER_STEP_S, _CARRIER_MOST_S = 0.000_1, 5.0
 
 
 class Wire:
@@ -112,6 +116,55 @@ class Wire:
     def counters(self, links: Sequence[Link]) -> dict[str, LinkCounters]:
         """Counters of many links from one dump, by link name."""
         return count(links, self._reader.devices(), self._reader.qdiscs())
+
+    def change(self, old: Link, new: Link) -> bool:
+        """Makes ``old`` into ``new`` in place: what is queued or under way stays.
+
+        Returns:
+            False where that cannot be; nothing was changed then.
+        """
+        steps = steps_between(old, new)
+        if steps is None:
+            return False
+        devices = self._reader.devices()
+        for step in steps:
+            index = _index(devices, step.device)
+            if isinstance(step.spec, Netem):
+                place = Place(index, ROOT_HANDLE, ROOT)
+                change(self._socket, place, Netem.kind, encode_netem(step.spec))
+            else:
+                place = Place(index, 0, EGRESS, FILTER_INFO)
+                send(self._socket, Command.DELETE_FILTER, place, "matchall", b"")
+                self._place(step.way, step.device, step.spec, devices)
+        return True
+
+    def set_inner(self, link: Link, up: bool) -> None:
+        """Lowers or raises the pair between both stages.
+
+        Lowered, nothing passes: the entrance redirects to a device that is down, which drops.
+        Both ends of the link keep their carrier, as with a cable that is cut far away. Returns
+        when the pair transmits again.
+
+        Raises:
+            LabError: the pair does not come up.
+        """
+        devices = self._reader.devices()
+        for device in link.inner:
+            if device not in devices:
+                raise LabError("change a link", link.name, f"the wire has no device {device}")
+            state = "up" if up else "down"
+            self._socket.link("set", index=devices[device].index, state=state)
+        if up:
+            self._wait_for_carrier(link)
+
+    def _wait_for_carrier(self, link: Link) -> None:
+        until = time.monotonic() + _CARRIER_MOST_S
+        while time.monotonic() < until:
+            devices = self._reader.devices()
+            if all(devices[device].carries for device in link.inner):
+                return
+            time.sleep(_CARRIER_STEP_S)
+        raise LabError("mend a link", link.name, "its devices have no carrier although they are up")
 
     def reseed(self, way: Way) -> None:
         """Start the delay stage's seeded generator anew, from the seed that is applied.

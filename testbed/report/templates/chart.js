@@ -56,7 +56,7 @@
     shapes: [
       ...chart.bands.map((band) => ({
         type: "rect", xref: "x", yref: "paper", x0: band.begin, x1: band.end, y0: 0, y1: 1,
-        fillcolor: colour("band"), line: { width: 0 }, layer: "below",
+        fillcolor: colour(band.fault ? "fault" : "band"), line: { width: 0 }, layer: "below",
       })),
       ...chart.rules.map((rule) => ({
         type: "line", xref: "paper", yref: "y", x0: 0, x1: 1, y0: rule.y, y1: rule.y,
@@ -64,9 +64,9 @@
       })),
     ],
     annotations: [
-      ...chart.bands.map((band) => ({
-        xref: "x", yref: "paper", x: band.begin, y: 0.99, text: band.label, showarrow: false,
-        xanchor: "left", yanchor: "top", font: { color: colour("soft"), size: 11.5 },
+      ...chart.bands.map((band, row) => ({  // names of faults stand below each other
+        xref: "x", yref: "paper", x: band.begin, y: 0.99 - 0.07 * (row % 7), text: band.label,
+        showarrow: false, xanchor: "left", yanchor: "top", font: { color: colour("soft"), size: 11.5 },
       })),
       ...chart.rules.map((rule) => ({
         xref: "paper", yref: "y", x: 1, y: rule.y, text: rule.label, showarrow: false,

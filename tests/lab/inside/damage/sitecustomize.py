@@ -47,9 +47,9 @@ def _damage() -> None:
     }  # fmt: skip
     plain = Parcel.pieces
 
-    def pieces(self: Parcel) -> Iterator[Piece]:
+    def pieces(self: Parcel, gaps: bool = False) -> Iterator[Piece]:
         way = ways.get(self._transfer.request)
-        rest = list(plain(self))
+        rest = list(plain(self, gaps))
         yield from rest if way is None else way(rest)
 
     def parcel(transfer: OutgoingTransfer, chunk_bytes: int, verify_all: bool) -> Parcel:

@@ -1,0 +1,108 @@
+"""All lanes from one sender to one peer, by number: opened, asked, closed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from testbed.contract.agent import AgentConfig, Peer
+from testbed.errors import AgentError, ProtocolError
+from testbed_agents.clock import AgentClock
+from testbed_agents.transport import frame
+from testbed_agents.transport.lane import Lane
+from testbed_agents.transport.opening import not_opened
+from testbed_agents.transport.padding import PaddingFile
+from testbed_agents.transport.tcp_info import TcpInfo
+
+
+class Bundle:
+    """Connection i has source port ``source_port + i``.
+
+    ``lost`` is called with the number of an idle connection that is found broken.
+    """
+
+    def __init__(
+        self, config: AgentConfig, peer: Peer, clock: AgentClock, lost: Callable[[int], None]
+    ) -> None:
+        self._config = config
+        self._peer = peer
+        self._clock = clock
+        self._lost = lost
+        self._filler = PaddingFile()
+        self._lanes: dict[int, Lane] = {}
+        self._retransmitted: dict[int, int] = {}
+
+    def __getitem__(self, connection: int) -> Lane:
+        """Raises KeyError where it was never opened, or is closed."""
+        return self._lanes[connection]
+
+    async def open_all(self, count: int) -> None:
+        """Connect the first ``count`` lanes, which then stand. Raises AgentError."""
+        self._lanes = {connection: self._lane(connection) for connection in range(count)}
+        patience = self._clock.seconds(self._config.pool.transfer_timeout_ns)
+        try:
+            async with asyncio.timeout(patience), asyncio.TaskGroup() as group:
+                for lane in self._lanes.values():
+                    group.create_task(lane.open())
+        except (TimeoutError, ExceptionGroup) as error:
+            first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            raise AgentError(
+                "open the connection pool", self._peer.name, str(first) or "no answer in time",
+                "see that the receiver listens before the barrier",
+            ) from first  # fmt: skip
+
+    async def open(self, connection: int) -> None:
+        """Connect a lane that was not there. Raises OpenError, or OSError for a defect."""
+        lane = self._lane(connection)
+        try:
+            await lane.open()
+        except (OSError, ProtocolError) as error:
+            refusal = not_opened(self._peer.name, error)
+            if refusal is None:
+                raise
+            raise refusal from error
+        self._lanes[connection] = lane
+
+    def close(self, connection: int, in_order: bool) -> None:
+        """End a lane and forget it: in order while it is idle, else by a reset."""
+        lane = self._lanes.pop(connection, None)
+        self._retransmitted.pop(connection, None)
+        if lane is not None:
+            if in_order:
+                lane.close()
+            else:
+                lane.abort()
+
+    def abort(self, connection: int) -> None:
+        """Reset a standing lane, which is going to be opened anew."""
+        self._lanes[connection].abort()
+        self._retransmitted.pop(connection, None)
+
+    def close_all(self) -> None:
+        """Reset all that are open. Once is enough."""
+        for lane in self._lanes.values():
+            lane.abort()
+        self._filler.close()
+
+    def tcp_info(self, connection: int) -> tuple[TcpInfo, int] | None:
+        """The kernel's view in emulated time, and segments sent again since the last call.
+
+        None once the connection is gone.
+        """
+        lane = self._lanes.get(connection)
+        info = None if lane is None else lane.tcp_info()
+        if info is None:
+            return None
+        again = info.total_retrans - self._retransmitted.get(connection, 0)
+        self._retransmitted[connection] = info.total_retrans
+        return info.emulated(self._clock.slow), again
+
+    def _lane(self, connection: int) -> Lane:
+        config = self._config
+        hello = frame.Hello(
+            config.node, self._peer.name, connection, config.pool.numbers,
+            config.verify == "all", config.pool.preempt,
+        )  # fmt: skip
+        source = (config.address, config.pool.source_port + connection)
+        late = config.pool.closes
+        return Lane(hello, source, self._peer, config.tcp, self._filler, self._lost, late)

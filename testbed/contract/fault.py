@@ -1,0 +1,153 @@
+"""Faults of a plan: what is done to which link or node, and when. SI integers.
+
+Times are emulated nanoseconds since the barrier. A fault that comes and goes has several spans;
+which of its chances come true is drawn when planning, so that the plan says it all.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from testbed.contract.link import Jitter, Loss
+from testbed.contract.record import Record
+
+
+class Down(Record):
+    """Nothing passes; what is queued is lost. Neither end loses its carrier."""
+
+    kind: Literal["down"] = "down"
+
+
+class SlowRate(Record):
+    """At most this rate."""
+
+    kind: Literal["rate"] = "rate"
+    rate_bps: int = Field(gt=0)
+
+
+class AddedDelay(Record):
+    """So much later, each way that it acts."""
+
+    kind: Literal["delay"] = "delay"
+    delay_ns: int = Field(gt=0)
+
+
+class AddedJitter(Record):
+    """The delay varies, on top of what it does anyway."""
+
+    kind: Literal["jitter"] = "jitter"
+    jitter: Jitter
+
+
+class AddedLoss(Record):
+    """Frames are lost, on top of those that are lost anyway."""
+
+    kind: Literal["loss"] = "loss"
+    loss: Loss
+
+
+class Duplication(Record):
+    """This share of the frames arrives twice."""
+
+    kind: Literal["duplicate"] = "duplicate"
+    share: float = Field(gt=0, le=1)
+
+
+class Corruption(Record):
+    """One bit of this share of the frames is flipped."""
+
+    kind: Literal["corrupt"] = "corrupt"
+    share: float = Field(gt=0, le=1)
+
+
+Effect = Annotated[
+    Down | SlowRate | AddedDelay | AddedJitter | AddedLoss | Duplication | Corruption,
+    Field(discriminator="kind"),
+]
+"""What a fault does to one direction of a link."""
+
+
+class SlowCompute(Record):
+    """Every step of the agent takes so many times its profile."""
+
+    kind: Literal["slow"] = "slow"
+    factor: float = Field(gt=1)
+
+
+class Stall(Record):
+    """The agent reads no KV from its connections: their windows close."""
+
+    kind: Literal["stall"] = "stall"
+
+
+class FewDescriptors(Record):
+    """The agent may open so many files and sockets more, and no others."""
+
+    kind: Literal["descriptors"] = "descriptors"
+    left: int = Field(ge=0)
+
+
+AgentEffect = Annotated[SlowCompute | Stall | FewDescriptors, Field(discriminator="kind")]
+"""What an agent does to itself."""
+
+
+class Span(Record):
+    """When a fault is in force; without an end, to the end of the run."""
+
+    begin_ns: int = Field(ge=0)
+    end_ns: int | None = Field(default=None, gt=0)
+
+    def overlaps(self, other: Span) -> bool:
+        """Whether both are in force at one moment. One that ends when the other begins is not."""
+        starts_in_time = other.end_ns is None or self.begin_ns < other.end_ns
+        return starts_in_time and (self.end_ns is None or other.begin_ns < self.end_ns)
+
+
+class Fault(Record):
+    """What all faults have.
+
+    Attributes:
+        name: unique in its plan.
+        place: where the scenario says so, ``file:line``.
+        spans: in order of time, disjoint; none where every chance was missed.
+    """
+
+    name: str
+    place: str = ""
+    spans: tuple[Span, ...]
+
+
+class LinkFault(Fault):
+    """A fault of links; with others on one link it acts together, in any order."""
+
+    target: Literal["link"] = "link"
+    links: tuple[str, ...] = Field(min_length=1)
+    forward: bool
+    backward: bool
+    effect: Effect
+
+    @property
+    def cuts(self) -> bool:
+        """Whether it takes its links down in both directions."""
+        return isinstance(self.effect, Down) and self.forward and self.backward
+
+
+class NodeFault(Fault):
+    """A fault of nodes: their programs stand still or end, or they lose their links."""
+
+    target: Literal["node"] = "node"
+    nodes: tuple[str, ...] = Field(min_length=1)
+    act: Literal["pause", "kill", "restart", "disconnect"]
+
+
+class AgentFault(Fault):
+    """A fault inside agents, which apply it themselves and say so in their own record."""
+
+    target: Literal["agent"] = "agent"
+    nodes: tuple[str, ...] = Field(min_length=1)
+    effect: AgentEffect
+
+
+PlannedFault = Annotated[LinkFault | NodeFault | AgentFault, Field(discriminator="target")]

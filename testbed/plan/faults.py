@@ -1,0 +1,277 @@
+"""The faults of a plan: names looked up, repetitions and chances drawn, impossible ones refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Literal
+
+from testbed.contract.fault import (
+    AddedDelay,
+    AddedJitter,
+    AgentEffect,
+    AgentFault,
+    Effect,
+    LinkFault,
+    NodeFault,
+    PlannedFault,
+    SlowRate,
+    Span,
+    Stall,
+)
+from testbed.contract.network import Link, Network
+from testbed.contract.role import NodeKind, Role
+from testbed.contract.scale import RATE_STEP_BPS, Scale
+from testbed.errors import PlanError
+from testbed.plan.derive import derived_seed
+from testbed.scenario.injection import OnAgents, OnLinks, Timed
+from testbed.scenario.value import Scenario
+from testbed.shaping.compile import compile_link
+from testbed.shaping.faulted import faulted
+
+_ATTEMPT = "plan a fault"
+
+
+def plan_faults(
+    scenario: Scenario,
+    network: Network,
+    seed: int,
+    scale: Scale,
+    lab: Literal["mininet", "compose"],
+) -> tuple[PlannedFault, ...]:
+    """All faults of a scenario against the network as it is built.
+
+    Args:
+        network: in the lab's time, as ``paced`` makes it.
+
+    Raises:
+        PlanError: an unknown link or node, a time after the end, two of one name, or faults that
+            cannot act at once. The subject is where the scenario says it, ``file:line``.
+    """
+    planned: list[PlannedFault] = []
+    names = fault_names(scenario)
+    for index, choice in enumerate(scenario.file.faults):
+        place = scenario.fault_places[index] if scenario.fault_places else f"faults.{index}"
+        name = names[index]
+        if any(other.name == name for other in planned):
+            raise PlanError(_ATTEMPT, place, f"another fault is called {name!r}", "rename one")
+        spans = tuple(_spans(choice, place, scenario, random.Random(
+            derived_seed(seed, "fault", str(index))
+        )))  # fmt: skip
+        if isinstance(choice, OnLinks):
+            links = _links(_listed(choice.link), network, place)
+            planned.append(
+                LinkFault(
+                    name=name, place=place, spans=spans, links=links,
+                    forward=choice.direction != "backward",
+                    backward=choice.direction != "forward",
+                    effect=_at_scale(choice.effect(), scale),
+                )
+            )  # fmt: skip
+            continue
+        nodes = _nodes(_listed(choice.node), network, place)
+        if isinstance(choice, OnAgents):
+            _refuse_others_than_agents(nodes, network, place, choice.effect())
+            planned.append(
+                AgentFault(name=name, place=place, spans=spans, nodes=nodes, effect=choice.effect())
+            )
+            continue
+        fault = NodeFault(name=name, place=place, spans=spans, nodes=nodes, act=choice.kind)
+        _refuse_return(fault, network)
+        if lab == "mininet":
+            _refuse_without_containers(fault, network)
+        planned.append(fault)
+    _refuse_together(planned, network)
+    _refuse_busy_nodes(planned, network)
+    _refuse_doubled(planned)
+    return tuple(planned)
+
+
+def fault_names(scenario: Scenario) -> tuple[str, ...]:
+    """Name of each fault of the scenario: its own, or its kind and number."""
+    return tuple(
+        choice.name or f"{choice.kind}-{index + 1}"
+        for index, choice in enumerate(scenario.file.faults)
+    )
+
+
+def agent_faults(faults: tuple[PlannedFault, ...], node: str) -> tuple[AgentFault, ...]:
+    """Those that one agent applies itself."""
+    return tuple(one for one in faults if isinstance(one, AgentFault) and node in one.nodes)
+
+
+def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _spans(choice: Timed, place: str, scenario: Scenario, draw: random.Random) -> Iterator[Span]:
+    window = scenario.window
+    last_ns = window.end_ns + window.drain_ns
+    for turn in range(choice.times or 1):
+        begin_ns = choice.at.ns + turn * (choice.every.ns if choice.every else 0)
+        if begin_ns >= last_ns:
+            raise PlanError(
+                _ATTEMPT, place,
+                f"it would begin {begin_ns / 1e9:g} s after the barrier, and the run ends after "
+                f"{last_ns / 1e9:g} s at the latest",
+                "let it begin earlier, less often, or make the window longer",
+            )  # fmt: skip
+        if draw.random() < choice.probability.fraction:
+            end_ns = None if choice.duration is None else begin_ns + choice.duration.ns
+            yield Span(begin_ns=begin_ns, end_ns=end_ns)
+
+
+def _links(names: tuple[str, ...], network: Network, place: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for name in names:
+        matching = [link.name for link in network.links if name in (link.name, link.kind)]
+        if not matching:
+            classes = sorted({link.kind for link in network.links})
+            raise PlanError(
+                _ATTEMPT, place, f"the network has no link {name!r}, and no class of that name",
+                f"links: {', '.join(link.name for link in network.links)}; "
+                f"classes: {', '.join(classes)}",
+            )  # fmt: skip
+        found.update(dict.fromkeys(matching))
+    return tuple(found)
+
+
+def _nodes(names: tuple[str, ...], network: Network, place: str) -> tuple[str, ...]:
+    known = [node.name for node in network.nodes]
+    for name in names:
+        if name not in known:
+            raise PlanError(
+                _ATTEMPT, place, f"the network has no node {name!r}", f"nodes: {', '.join(known)}"
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _refuse_others_than_agents(
+    nodes: tuple[str, ...], network: Network, place: str, effect: AgentEffect
+) -> None:
+    """Only an agent suffers by its own hand, and only one that receives KV can stall."""
+    stalls = isinstance(effect, Stall)
+    able = [
+        node.name
+        for node in network.nodes
+        if node.kind is NodeKind.AGENT and (not stalls or node.role in (Role.DECODE, Role.RELAY))
+    ]
+    for name in nodes:
+        if name not in able:
+            why = "does not receive KV" if stalls else "is no agent"
+            raise PlanError(_ATTEMPT, place, f"{name} {why}", f"use one of {', '.join(able)}")
+
+
+def _refuse_return(fault: NodeFault, network: Network) -> None:
+    """An agent that was killed or started anew has no part in the run any more."""
+    kinds = {node.name: node.kind for node in network.nodes}
+    ends = any(span.end_ns is not None for span in fault.spans)
+    if fault.act == "restart" and ends:
+        raise PlanError(_ATTEMPT, fault.place, "a restart takes no duration", "leave it out")
+    for name in fault.nodes:
+        if fault.act == "kill" and ends and kinds[name] is NodeKind.AGENT:
+            raise PlanError(
+                _ATTEMPT, fault.place,
+                f"{name} is an agent, and a killed agent does not come back",
+                "leave duration, every and times out",
+            )  # fmt: skip
+
+
+def _refuse_without_containers(fault: NodeFault, network: Network) -> None:
+    """In the Mininet lab agents are processes that are forked once; others have no process."""
+    kinds = {node.name: node.kind for node in network.nodes}
+    for name in fault.nodes:
+        bare = fault.act in ("pause", "kill") and kinds[name] is not NodeKind.AGENT
+        if bare or fault.act == "restart":
+            why = f"{name} has no process" if bare else "agents are forked once, together"
+            raise PlanError(
+                _ATTEMPT, fault.place, f"{fault.act} {name}: in the Mininet lab {why}",
+                "run it with --lab compose",
+            )  # fmt: skip
+
+
+def _refuse_together(planned: list[PlannedFault], network: Network) -> None:
+    """Every set of faults that meets on a direction of a link must be possible."""
+    for link in network.links:
+        mine = [
+            one for one in planned if isinstance(one, LinkFault) and link.name in one.links
+        ]  # fmt: skip
+        for fault in mine:
+            for span in fault.spans:
+                with_it = [
+                    one for one in mine if any(_covers(other, span.begin_ns) for other in one.spans)
+                ]
+                _refuse_set(link, with_it, fault.place)
+
+
+def _refuse_doubled(planned: list[PlannedFault]) -> None:
+    """An agent suffers one fault of each kind at a time; different kinds may meet."""
+    taken: dict[tuple[str, str], list[tuple[Span, str]]] = {}
+    for fault in planned:
+        if not isinstance(fault, AgentFault):
+            continue
+        for node in fault.nodes:
+            mine = taken.setdefault((node, fault.effect.kind), [])
+            for span in fault.spans:
+                for other, name in mine:
+                    if span.overlaps(other):
+                        raise PlanError(
+                            _ATTEMPT, fault.place,
+                            f"{node} is still under {name} when {fault.name} begins at "
+                            f"{span.begin_ns / 1e9:g} s",
+                            "let one end before the next of its kind begins",
+                        )  # fmt: skip
+            mine.extend((span, fault.name) for span in fault.spans)
+
+
+def _refuse_busy_nodes(planned: list[PlannedFault], network: Network) -> None:
+    """A node suffers one fault at a time: what is killed cannot be paused."""
+    agents = {node.name for node in network.nodes if node.kind is NodeKind.AGENT}
+    taken: dict[str, list[tuple[Span, str]]] = {}
+    for fault in planned:
+        if not isinstance(fault, NodeFault):
+            continue
+        for node in fault.nodes:
+            for span in fault.spans:
+                at_once = fault.act == "restart" and node not in agents
+                mine = span.model_copy(update={"end_ns": span.begin_ns + 1}) if at_once else span
+                for other, name in taken.setdefault(node, []):
+                    if mine.overlaps(other):
+                        raise PlanError(
+                            _ATTEMPT, fault.place,
+                            f"{node} is still under {name} when {fault.name} begins at "
+                            f"{span.begin_ns / 1e9:g} s",
+                            "let one fault of a node end before the next begins",
+                        )  # fmt: skip
+                taken[node].append((mine, fault.name))
+
+
+def _covers(span: Span, at_ns: int) -> bool:
+    return span.begin_ns <= at_ns and (span.end_ns is None or at_ns < span.end_ns)
+
+
+def _refuse_set(link: Link, acting: list[LinkFault], place: str) -> None:
+    for way, spec in (("forward", link.forward), ("backward", link.backward)):
+        effects = [one.effect for one in acting if getattr(one, way)]
+        try:
+            compile_link(faulted(spec, effects, f"{link.name} {way}"), f"{link.name} {way}")
+        except PlanError as error:
+            names = ", ".join(one.name for one in acting)
+            raise PlanError(
+                _ATTEMPT, place, f"{link.name} {way} under {names}: {error.cause}", error.remedy
+            ) from error
+
+
+def _at_scale(effect: Effect, scale: Scale) -> Effect:
+    """As built: smaller by the size, in slow motion."""
+    match effect:
+        case SlowRate():
+            bps = effect.rate_bps * scale.size / scale.slow
+            return SlowRate(rate_bps=max(1, round(bps / RATE_STEP_BPS)) * RATE_STEP_BPS)
+        case AddedDelay():
+            return AddedDelay(delay_ns=scale.lab_ns(effect.delay_ns))
+        case AddedJitter(jitter=jitter):
+            spread_ns = scale.lab_ns(jitter.spread_ns)
+            return AddedJitter(jitter=jitter.model_copy(update={"spread_ns": spread_ns}))
+        case _:
+            return effect

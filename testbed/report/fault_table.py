@@ -1,0 +1,112 @@
+"""Scheduled faults: a table in words, and spans that charts over time shade."""
+
+from __future__ import annotations
+
+from testbed.contract.fault import (
+    AddedDelay,
+    AddedJitter,
+    AddedLoss,
+    Corruption,
+    Down,
+    Duplication,
+    FewDescriptors,
+    LinkFault,
+    NodeFault,
+    PlannedFault,
+    SlowCompute,
+    SlowRate,
+    Stall,
+)
+from testbed.report import wording
+from testbed.report.chart import Band
+from testbed.report.summary import RunSummary
+from testbed.report.table import Table
+
+MOST_BANDS = 60
+"""A chart shades so many spans; the table lists every fault."""
+_ACTS = {
+    "pause": "stands still", "kill": "ends at once", "restart": "ends and starts anew",
+    "disconnect": "has no links",
+}  # fmt: skip
+
+
+def fault_table(run: RunSummary) -> Table:
+    """Every fault of the plan; without rows where there is none."""
+    rows = tuple(
+        (fault.name, _subjects(fault), _deed(fault, run.plan.scale.slow), _times(run, fault))
+        for fault in run.plan.faults
+    )
+    return Table(
+        caption="Faults that the scenario scheduled", head=("fault", "on", "what happens", "when"),
+        rows=rows, worded=(1, 2, 3), prose=True,
+    )  # fmt: skip
+
+
+def fault_bands(run: RunSummary) -> tuple[Band, ...]:
+    """When faults were in force, in order; the first span of each bears its name."""
+    last_s = run.window.deadline_ns / 1e9
+    bands = [
+        Band(
+            begin=span.begin_ns / 1e9,
+            end=last_s if span.end_ns is None else span.end_ns / 1e9,
+            label=fault.name if number == 0 else "",
+            fault=True,
+        )
+        for fault in run.plan.faults
+        for number, span in enumerate(fault.spans)
+    ]
+    return tuple(sorted(bands, key=lambda band: band.begin)[:MOST_BANDS])
+
+
+def _subjects(fault: PlannedFault) -> str:
+    if not isinstance(fault, LinkFault):
+        return ", ".join(fault.nodes)
+    names = ", ".join(fault.links)
+    if fault.forward and fault.backward:
+        return names
+    return f"{names}, {'forward' if fault.forward else 'backward'}"
+
+
+def _deed(fault: PlannedFault, slow: float) -> str:
+    """In words, in emulated units: the plan has rates and delays as they are built."""
+    if isinstance(fault, NodeFault):
+        return _ACTS[fault.act]
+    match fault.effect:
+        case Down():
+            return "nothing passes"
+        case SlowRate(rate_bps=bps):
+            return f"at most {wording.rate(bps * slow)}"
+        case AddedDelay(delay_ns=ns):
+            return f"{wording.seconds(ns / slow / 1e9)} later"
+        case AddedJitter(jitter=jitter):
+            spread = wording.seconds(jitter.spread_ns / slow / 1e9)
+            return f"{jitter.distribution.value} jitter of {spread}"
+        case AddedLoss(loss=loss):
+            shares = {
+                name: wording.share(value)
+                for name, value in loss.model_dump(exclude={"kind"}).items()
+            }
+            return f"{loss.kind} loss, {', '.join(f'{k} {v}' for k, v in shares.items())}"
+        case Duplication(share=share):
+            return f"{wording.share(share)} of the frames arrive twice"
+        case Corruption(share=share):
+            return f"one bit of {wording.share(share)} of the frames flipped"
+        case SlowCompute(factor=factor):
+            return f"steps take {factor:g} times their profile"
+        case Stall():
+            return "reads no KV"
+        case FewDescriptors(left=left):
+            return f"may open {left} files and sockets more"
+
+
+def _times(run: RunSummary, fault: PlannedFault) -> str:
+    """The first three spans, and how many there are."""
+    shown = [
+        f"{span.begin_ns / 1e9:g} s to "
+        + ("the end" if span.end_ns is None else f"{span.end_ns / 1e9:g} s")
+        for span in fault.spans[:3]
+    ]
+    more = len(fault.spans) - len(shown)
+    if not shown:
+        return "never: every chance was missed"
+    return "; ".join(shown) + (f"; and {more} times more" if more else "")

@@ -1,0 +1,322 @@
+"""``faults:``: what is done to links and nodes while a run is on, as an author writes it.
+
+::
+
+    faults:
+      - {kind: down, link: wan1, at: 12 s, duration: 4 s}
+      - {kind: delay, link: wan, direction: forward, add: 30 ms, at: 2 s, duration: 1 s,
+         every: 5 s, times: 3}
+      - {kind: kill, node: p1, at: 3 s, probability: 50 %}
+
+Times count from the barrier. A link is named as the plan names it, or by its class: then it is
+every link of that class.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import Field, StringConstraints, model_validator
+
+from testbed.contract.fault import (
+    AddedDelay,
+    AddedJitter,
+    AddedLoss,
+    AgentEffect,
+    Corruption,
+    Down,
+    Duplication,
+    Effect,
+    FewDescriptors,
+    SlowCompute,
+    SlowRate,
+    Stall,
+)
+from testbed.contract.record import Record
+from testbed.scenario.entry import Count, Name, Number
+from testbed.scenario.impairment import PlainJitter, PlainLoss
+from testbed.scenario.linkspec import plain_jitter, plain_loss
+from testbed.units import Duration, Rate, Share
+
+FaultName = Annotated[
+    str, StringConstraints(strict=True, pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
+]
+"""Without dots, which part the names of metrics."""
+_ALWAYS = Share(Share.MAXIMUM)
+
+
+def _key(meaning: str, default: object = ...) -> Any:
+    """A key with what editors and ``testbed fault show`` say of it."""
+    return Field(default=default, description=meaning)
+
+
+Names: TypeAlias = Name | Annotated[tuple[Name, ...], Field(min_length=1, max_length=1_000)]
+
+
+class Timed(Record):
+    """When a fault is in force."""
+
+    EXAMPLE: ClassVar[str]
+    """As a scenario writes it."""
+
+    name: FaultName | None = _key("how the record calls it; left out, its kind and number", None)
+    at: Duration = _key("when it begins, after the barrier")
+    duration: Duration | None = _key("how long; left out, to the end of the run", None)
+    every: Duration | None = _key("it comes back so often, from begin to begin", None)
+    times: Count | None = _key("how often in all; goes with every", None)
+    probability: Share = _key("chance of each time on its own, from the run's seed", _ALWAYS)
+
+    @model_validator(mode="after")
+    def _comes_and_goes(self) -> Self:
+        if self.duration is not None and self.duration.ns == 0:
+            raise ValueError("duration must be longer than 0 ns; left out, it is to the end")
+        if (self.every is None) != (self.times is None):
+            raise ValueError("every and times go together: how far apart, and how often")
+        if self.every is not None and (self.duration is None or self.every.ns <= self.duration.ns):
+            raise ValueError("every needs a duration, and must be longer than it")
+        if self.probability.steps == 0:
+            raise ValueError("probability must be above 0 %, or the fault never comes")
+        return self
+
+
+class OnLinks(Timed):
+    """A fault of links."""
+
+    link: Names = _key("a link of the plan, a class of links, or a list of such names")
+    direction: Literal["both", "forward", "backward"] = _key(
+        "both, or forward (from the first end that the plan lists to the second) or backward",
+        "both",
+    )
+
+    @abstractmethod
+    def effect(self) -> Effect:
+        """What it does to one direction, in SI integers."""
+
+
+class DownFault(OnLinks):
+    """Nothing passes. In one direction only, this is a one-way partition."""
+
+    EXAMPLE = "{kind: down, link: wan1, at: 12 s, duration: 4 s}"
+
+    kind: Literal["down"]
+
+    def effect(self) -> Effect:
+        return Down()
+
+
+class RateFault(OnLinks):
+    """The rate collapses; the buffer keeps its bytes."""
+
+    EXAMPLE = "{kind: rate, link: wan1, to: 1 Gbit/s, at: 2 s, duration: 3 s}"
+
+    kind: Literal["rate"]
+    to: Rate = _key("what is left, where the link has more")
+
+    def effect(self) -> Effect:
+        return SlowRate(rate_bps=self.to.bps)
+
+    @model_validator(mode="after")
+    def _whole_bytes(self) -> Self:
+        if self.to.bps == 0 or self.to.bps % 8:
+            raise ValueError("to must be a whole number of bytes per second (8 bit/s), above 0")
+        return self
+
+
+class DelayFault(OnLinks):
+    """Every frame arrives so much later, in each direction that is named."""
+
+    EXAMPLE = "{kind: delay, link: wan, direction: forward, add: 30 ms, at: 2 s}"
+
+    kind: Literal["delay"]
+    add: Duration = _key("how much later, one way")
+
+    def effect(self) -> Effect:
+        return AddedDelay(delay_ns=self.add.ns)
+
+    @model_validator(mode="after")
+    def _above_zero(self) -> Self:
+        if self.add.ns == 0:
+            raise ValueError("add must be longer than 0 ns")
+        return self
+
+
+class JitterFault(OnLinks):
+    """A jitter storm."""
+
+    EXAMPLE = (
+        "{kind: jitter, link: wan, at: 2 s, duration: 1 s,\n"
+        "     jitter: {spread: 1 ms, distribution: normal, reorder: false}}"
+    )
+
+    kind: Literal["jitter"]
+    jitter: PlainJitter = _key("spread, distribution and reorder, as for a link")
+
+    def effect(self) -> Effect:
+        return AddedJitter(jitter=plain_jitter(self.jitter))
+
+
+class LossFault(OnLinks):
+    """Frames are lost, each on its own or in bursts."""
+
+    EXAMPLE = "{kind: loss, link: wan, loss: {kind: random, share: 0.1 %}, at: 2 s, duration: 1 s}"
+
+    kind: Literal["loss"]
+    loss: PlainLoss = _key("kind and shares, as for a link")
+
+    def effect(self) -> Effect:
+        return AddedLoss(loss=plain_loss(self.loss))
+
+
+class DuplicateFault(OnLinks):
+    """Frames arrive twice."""
+
+    EXAMPLE = "{kind: duplicate, link: wan1, share: 1 %, at: 2 s, duration: 1 s}"
+
+    kind: Literal["duplicate"]
+    share: Share = _key("share of the frames")
+
+    def effect(self) -> Effect:
+        return Duplication(share=self.share.fraction)
+
+
+class CorruptFault(OnLinks):
+    """Frames arrive with one bit flipped."""
+
+    EXAMPLE = "{kind: corrupt, link: wan1, share: 100 ppm, at: 2 s, duration: 1 s}"
+
+    kind: Literal["corrupt"]
+    share: Share = _key("share of the frames")
+
+    def effect(self) -> Effect:
+        return Corruption(share=self.share.fraction)
+
+
+class OnNodes(Timed):
+    """A fault of nodes."""
+
+    node: Names = _key("a node of the plan, or a list of nodes")
+
+
+class PauseFault(OnNodes):
+    """The programs of a node stand still, then go on."""
+
+    EXAMPLE = "{kind: pause, node: md1, at: 3 s, duration: 500 ms}"
+
+    kind: Literal["pause"]
+
+
+class KillFault(OnNodes):
+    """The programs of a node end at once; an agent stays away."""
+
+    EXAMPLE = "{kind: kill, node: p1, at: 3 s}"
+
+    kind: Literal["kill"]
+
+
+class RestartFault(OnNodes):
+    """The programs of a node end at once and start anew."""
+
+    EXAMPLE = "{kind: restart, node: wan1, at: 3 s}"
+
+    kind: Literal["restart"]
+
+
+class DisconnectFault(OnNodes):
+    """A node loses its links, then has them again."""
+
+    EXAMPLE = "{kind: disconnect, node: md1, at: 3 s, duration: 200 ms}"
+
+    kind: Literal["disconnect"]
+
+
+class OnAgents(Timed):
+    """A fault inside agents."""
+
+    node: Names = _key("an agent of the plan, or a list of agents")
+
+    @abstractmethod
+    def effect(self) -> AgentEffect:
+        """What the agent does to itself, in SI integers."""
+
+
+class SlowFault(OnAgents):
+    """Every step takes so many times its profile: a slow processor or accelerator."""
+
+    EXAMPLE = "{kind: slow, node: md1, factor: 3.0, at: 2 s, duration: 2 s}"
+
+    kind: Literal["slow"]
+    factor: Number = _key("how many times longer, above 1")
+
+    def effect(self) -> AgentEffect:
+        return SlowCompute(factor=self.factor)
+
+    @model_validator(mode="after")
+    def _slower(self) -> Self:
+        if self.factor <= 1:
+            raise ValueError("factor must be above 1")
+        return self
+
+
+class StallFault(OnAgents):
+    """The agent reads no KV from its connections: their windows close."""
+
+    EXAMPLE = "{kind: stall, node: md1, at: 2 s, duration: 500 ms}"
+
+    kind: Literal["stall"]
+
+    def effect(self) -> AgentEffect:
+        return Stall()
+
+
+class DescriptorsFault(OnAgents):
+    """The agent may open so many files and sockets more, and no others."""
+
+    EXAMPLE = "{kind: descriptors, node: p1, left: 2, at: 2 s}"
+
+    kind: Literal["descriptors"]
+    left: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = _key(
+        "how many more than are open when it begins"
+    )
+
+    def effect(self) -> AgentEffect:
+        return FewDescriptors(left=self.left)
+
+
+FaultChoice: TypeAlias = Annotated[
+    DownFault | RateFault | DelayFault | JitterFault | LossFault | DuplicateFault | CorruptFault
+    | PauseFault | KillFault | RestartFault | DisconnectFault
+    | SlowFault | StallFault | DescriptorsFault,
+    Field(discriminator="kind"),
+]  # fmt: skip
+KINDS: tuple[type[OnLinks | OnNodes | OnAgents], ...] = (
+    DownFault, RateFault, DelayFault, JitterFault, LossFault, DuplicateFault, CorruptFault,
+    PauseFault, KillFault, RestartFault, DisconnectFault, SlowFault, StallFault, DescriptorsFault,
+)  # fmt: skip
+"""In the order in which lists show them."""
+MOST_FAULTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a fault: whether it must be given, and what it means."""
+
+    name: str
+    required: bool
+    meaning: str
+
+
+def keys_of(fault: type[Timed]) -> tuple[Key, ...]:
+    """All keys but ``kind``; first those that must be given."""
+    keys = [
+        Key(name, field.is_required(), field.description or "")
+        for name, field in fault.model_fields.items()
+        if name != "kind"
+    ]
+    return tuple(sorted(keys, key=lambda key: not key.required))
+
+
+def kind_of(fault: type[Timed]) -> str:
+    """The word by which files name a kind."""
+    return str(fault.model_fields["kind"].annotation.__args__[0])  # type: ignore[union-attr]
