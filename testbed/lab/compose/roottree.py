@@ -17,8 +17,9 @@ from testbed.errors import HostError
 from testbed.lab.compose.refusal import refusal
 
 SUITE = "bookworm"
-PACKAGES = ("python3", "python3-venv", "iproute2", "iputils-ping", "tcpdump")
-"""What is wanted beyond a minimal root; the last three are to look inside a running container."""
+PACKAGES = ("python3", "python3-venv", "libstdc++6", "iproute2", "iputils-ping", "tcpdump")
+"""What is wanted beyond a minimal root: numeric wheels take the C++ library from the system; the
+last three are to look inside a running container."""
 _FORMAT = "${Package}\t${Essential}\t${db:Status-Status}\t${Pre-Depends}\t${Depends}\t${Provides}\n"
 _NAME = re.compile(r"^[a-z0-9][a-z0-9.+-]*")
 
