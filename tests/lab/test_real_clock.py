@@ -14,7 +14,7 @@ import pytest
 from tests.agreement import HANDED_OFF, agree_live
 from tests.lab.conftest import Command, Done
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.alone]
 
 
 def finding(run: Path, check: str) -> dict[str, object]:
