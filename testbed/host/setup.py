@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
             environment.install_packages(say)
             environment.install_project(say)
             environment.convert_weights(say)
-            if debian.Purpose.CONTAINERS in extras:
+            if debian.Purpose.CONTAINERS in extras or environment.lost_compose:
                 environment.install_compose(say)
         _kernel(environment)
     except HostError as error:

@@ -71,6 +71,24 @@ def test_a_moved_checkout_makes_its_environment_anew(checkout: Path, tmp_path: P
     assert environment(moved).packages_key() != before
 
 
+@pytest.mark.parametrize("had", [True, False])
+def test_an_environment_made_anew_has_compose_again_where_it_had_it(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, had: bool
+) -> None:
+    stamp(checkout)
+    program = environment(checkout).folder / "bin" / "docker-compose"
+    if had:
+        program.parent.mkdir()
+        program.write_text("")
+    (checkout / "requirements.lock").write_text("torch==2.14.0\n")
+    monkeypatch.setattr(Environment, "_run", lambda self, *_: self.folder.mkdir(exist_ok=True))
+    monkeypatch.setattr(Environment, "_pip", lambda *_: None)
+    monkeypatch.setattr(Environment, "_compile", lambda _: None)
+    assert environment(checkout).install_packages(lambda _: None)
+    assert not program.exists()
+    assert environment(checkout).lost_compose == had
+
+
 def test_an_edited_project_file_installs_the_command_again_and_nothing_else(
     checkout: Path,
 ) -> None:
