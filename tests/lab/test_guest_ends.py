@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -85,6 +86,16 @@ def test_clock_starts_at_the_given_date_and_jumps(tmp_path: Path) -> None:
 def test_a_spinning_program_is_reported_stuck(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"stuck.*last process that ran is spinner"):
         boot(kernel(), orders(tmp_path / "run", SPIN, stuck_after_s=3.0), cache_root())
+
+
+def test_a_program_that_makes_system_calls_is_given_five_times_as_long(tmp_path: Path) -> None:
+    """An Engine that starts containers is such a program for minutes where the host is busy."""
+    code = "import os\nwhile True: os.getppid()"
+    with pytest.raises(LabError, match=r"stuck: .* for (\d+) s wall") as stuck:
+        boot(kernel(), orders(tmp_path / "run", code, stuck_after_s=2.0), cache_root())
+    waited = re.search(r"for (\d+) s wall", str(stuck.value))
+    assert waited is not None
+    assert int(waited[1]) >= 10
 
 
 def test_a_dead_guest_is_reported(tmp_path: Path) -> None:
