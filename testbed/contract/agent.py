@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from testbed.contract.defect import Defect
 from testbed.contract.fault import AgentFault
+from testbed.contract.guard import UNGUARDED, Guard
 from testbed.contract.pool import Pool
 from testbed.contract.record import Record
 from testbed.contract.role import Role
@@ -130,6 +131,10 @@ def _is_without_faults(faults: tuple[AgentFault, ...]) -> bool:
     return not faults
 
 
+def _is_unguarded(guard: Guard) -> bool:
+    return guard == UNGUARDED
+
+
 def _has_no_defects(defects: tuple[Defect, ...]) -> bool:
     return not defects
 
@@ -151,6 +156,7 @@ class AgentConfig(Record):
     shape: Shape
     hardware: Hardware
     pool: Pool
+    guard: Guard = Field(default=UNGUARDED, exclude_if=_is_unguarded)
     tcp: Tcp
     verify: Literal["substance", "all"] = "substance"
     workload: str | None = None

@@ -10,6 +10,7 @@ from testbed.contract.defect import Defect
 from testbed.contract.record import Record
 from testbed.scenario.entry import Line, Name, Seed, TokenId
 from testbed.scenario.expect import Expect
+from testbed.scenario.guard import GuardChoice
 from testbed.scenario.injection import MOST_FAULTS, FaultChoice
 from testbed.scenario.pool import FifoPoolChoice, PoolChoice
 from testbed.scenario.profile import LinkChoice
@@ -62,6 +63,10 @@ class TcpChoice(Record):
     """Linux's default: a connection idle for longer than its RTO starts slowly again."""
 
 
+def _is_unguarded(value: GuardChoice) -> bool:
+    return value == GuardChoice()
+
+
 def _is_empty(value: tuple[Defect, ...]) -> bool:
     return not value
 
@@ -83,6 +88,8 @@ class ScenarioFile(Record):
     model: ModelChoice
     pool: PoolChoice = FifoPoolChoice()
     """The connection pool of every (sender, receiver) pair."""
+    guard: GuardChoice = Field(default=GuardChoice(), exclude_if=_is_unguarded)
+    """Pages to land in, retries, and bounds of transfers beyond those of the pool."""
     tcp: TcpChoice = TcpChoice()
     serving: ServingChoice | None = None
     """The serving plane; None where the workload says itself what is cached where."""
