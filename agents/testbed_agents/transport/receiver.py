@@ -102,6 +102,7 @@ class KvReceiver:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+        self._applying.clear()  # nobody hands anything on any more
         for inlet in tuple(self._inlets):
             inlet.end(None)
 
