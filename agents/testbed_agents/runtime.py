@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from testbed.contract.agent import AgentConfig
+from testbed.contract.defect import Defect
 from testbed.contract.event import EventLog, Kind
 from testbed.contract.progress import FOLDER, Mark
 from testbed.contract.role import Role
@@ -50,6 +51,13 @@ class Runtime:
     def router(self) -> str:
         """The router of the serving plane, which has one."""
         return next(peer.name for peer in self.config.peers if peer.role is Role.ROUTER)
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long a transfer may take, on the loop's time; None: for ever."""
+        if not self.config.guards(Defect.TRANSFER_DEADLINE):
+            return None
+        return self.clock.seconds(self.config.pool.transfer_timeout_ns)
 
     def progress(self) -> None:
         """Marks progress between layers and steps; most calls only count."""

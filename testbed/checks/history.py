@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from testbed.checks.line import Line, job_of, lines
+from testbed.checks.pages import PAGE_KINDS, PageStep, page_step
 from testbed.checks.plane import PLANE_KINDS, Plane
 from testbed.contract.event import Kind
 from testbed.errors import AnalysisError
@@ -58,6 +59,11 @@ class Step:
     duration_ns: int = NONE
     reason: str = ""
     blocks: int = NONE
+    turns: int = 1
+    """Parts that a transfer went in, one by one."""
+    unequal: int = 0
+    missing: int = 0
+    """Blocks that were let pass although they are not what was sent, or never came."""
 
 
 def in_order(step: Step) -> tuple[int, str, int]:
@@ -166,6 +172,8 @@ class History:
     decode_ns: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Per request: start and end of its decode; NONE where one is missing."""
     plane: Plane = field(default_factory=Plane)
+    pages: list[PageStep] = field(default_factory=list)
+    """In order of (t, node, seq), where receivers have pages."""
     tallies: list[Tally] = field(default_factory=list)
     machine: list[MachineSample] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
@@ -249,6 +257,7 @@ def read_history(events: Path) -> History:
     history.samples.sort(key=lambda sample: (sample.t, sample.link, sample.direction))
     history.moments.sort(key=lambda moment: (moment.t, moment.node, moment.seq))
     history.plane.settle()
+    history.pages.sort(key=lambda step: (step.t, step.node, step.seq))
     return history
 
 
@@ -279,6 +288,8 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
         history.plane.take(line, t, node, seq, kind)
     if kind in _STEPS:
         history.steps.append(_step(line, t, node, seq, kind))
+    elif kind in PAGE_KINDS:
+        history.pages.append(page_step(line, t, node, seq, kind))
     elif kind in _CONNECTIONS:
         history.connections.append(_step(line, t, node, seq, kind))
     elif kind is Kind.LINK_SAMPLE:
@@ -331,6 +342,9 @@ def _step(line: Line, t: int, node: str, seq: int, kind: Kind) -> Step:
         duration_ns=line.integer("duration_ns") if kind is Kind.TRANSFER_ACKED else NONE,
         reason=line.text("reason") if kind in _WITH_REASON else "",
         blocks=line.integer_or("blocks", NONE),
+        turns=line.integer_or("turns", 1),
+        unequal=line.integer_or("unequal", 0),
+        missing=line.integer_or("missing", 0),
     )
 
 

@@ -24,15 +24,19 @@ from testbed.checks.links_faithful import LinksFaithful
 from testbed.checks.littles_law import LittlesLaw
 from testbed.checks.memory_kept import MemoryKept
 from testbed.checks.on_time import OnTime
+from testbed.checks.pages_owned import PagesOwned
 from testbed.checks.payload_sampled import PayloadSampled
 from testbed.checks.pool_kept import PoolBounded, PoolFair
 from testbed.checks.record_complete import RecordComplete
+from testbed.checks.retries_bounded import RetriesBounded
 from testbed.checks.route_kept import RouteKept
 from testbed.checks.time_ordered import TimeOrdered
 from testbed.checks.tokens_equal import TokensEqual
 from testbed.checks.tokens_ordered import TokensOrdered
 from testbed.checks.transfers_verified import TransfersVerified
 from testbed.checks.verdict import Verdict, conclude, write_verdict
+from testbed.checks.waits_bounded import WaitsBounded
+from testbed.contract.defect import Defect
 from testbed.errors import TestbedError
 
 CHECKS: tuple[Check, ...] = (
@@ -54,6 +58,9 @@ CHECKS: tuple[Check, ...] = (
     IdsTold(),
     TransfersVerified(),
     BytesConserved(),
+    PagesOwned(),
+    WaitsBounded(),
+    RetriesBounded(),
     PoolBounded(),
     PoolFair(),
     DeadlineKept(),
@@ -79,15 +86,16 @@ def judge(
     A record that cannot be read is invalid, with the file and the line as evidence.
     """
     metrics = requests = None
+    off: tuple[Defect, ...] = ()
     try:
         case = read_case(folder)
     except Exception as error:  # whatever an edited file makes of a reader
         findings: tuple[Finding, ...] = (_crashed(READABLE, "The record can be read.", error),)
     else:
         findings = examine(case, checks)
-        metrics, requests = case.metrics, endings(case)
+        metrics, requests, off = case.metrics, endings(case), case.plan.defects
     held = None if expectation is None else compare(expectation, findings, metrics)
-    verdict = conclude(findings, held, requests)
+    verdict = conclude(findings, held, requests, off)
     write_verdict(folder, verdict)
     return verdict
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
-from testbed.checks.pool_replay import replay_pools
+from testbed.checks.pool_replay import pool_steps, replay_pools
+from testbed.contract.event import Kind
 from testbed.contract.pool import Order
 
 
@@ -41,11 +42,33 @@ class PoolBounded:
                 for connection in sorted(pool.open)
                 if sender not in lost
             )
+        broken.extend(_beyond_bytes(case))
         for step in case.history.steps:
             bound = sizes.get(step.node)
             if bound is not None and step.busy > bound.most:
                 broken.append(f"{step.node} wrote {step.busy} busy of {bound.most} at {step.t} ns")
         return found(self.name, self.claim, "; ".join(peaks) or "no pool was used", broken)
+
+
+def _beyond_bytes(case: Case) -> list[str]:
+    """Pairs for which more bytes waited or were under way than their bound; one transfer may be
+    of any size."""
+    bounds = {agent.node: agent.guard.queue_bytes for agent in case.plan.agents}
+    admitted: dict[tuple[str, str], dict[int, int]] = {}
+    peaks: dict[tuple[str, str], int] = {}
+    for pair, step in pool_steps(case.history):
+        sizes = admitted.setdefault(pair, {})
+        if step.kind is Kind.POOL_QUEUED:
+            sizes[step.req] = step.size
+            if len(sizes) > 1:
+                peaks[pair] = max(peaks.get(pair, 0), sum(sizes.values()))
+        elif step.kind in (Kind.POOL_RELEASED, Kind.POOL_REFUSED):
+            sizes.pop(step.req, None)
+    return [
+        f"{sender} to {receiver}: {peak} bytes were admitted, the bound is {bounds[sender]}"
+        for (sender, receiver), peak in sorted(peaks.items())
+        if 0 < bounds.get(sender, 0) < peak
+    ]
 
 
 class PoolFair:

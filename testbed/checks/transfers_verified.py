@@ -45,6 +45,13 @@ class TransfersVerified:
                 senders[way] = step.node
             elif step.kind is Kind.KV_VERIFIED:
                 verified[way] += 1
+                broken.extend(
+                    f"request {step.req} was verified with {count} block(s) that {what}"
+                    for count, what in (
+                        (step.unequal, "are not what was sent"), (step.missing, "never came"),
+                    )
+                    if count
+                )  # fmt: skip
             elif step.kind is Kind.KV_REFUSED:
                 refused.add(request_of(step.req))
             elif step.kind is Kind.TRANSFER_ACKED:

@@ -6,7 +6,9 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from testbed.contract.defect import Defect
 from testbed.contract.fault import AgentFault
+from testbed.contract.guard import UNGUARDED, Guard
 from testbed.contract.pool import Pool
 from testbed.contract.record import Record
 from testbed.contract.role import Role
@@ -129,6 +131,14 @@ def _is_without_faults(faults: tuple[AgentFault, ...]) -> bool:
     return not faults
 
 
+def _is_unguarded(guard: Guard) -> bool:
+    return guard == UNGUARDED
+
+
+def _has_no_defects(defects: tuple[Defect, ...]) -> bool:
+    return not defects
+
+
 class AgentConfig(Record):
     """All that one agent knows. Times are emulated ns; ``barrier_ns`` is CLOCK_REALTIME."""
 
@@ -146,6 +156,7 @@ class AgentConfig(Record):
     shape: Shape
     hardware: Hardware
     pool: Pool
+    guard: Guard = Field(default=UNGUARDED, exclude_if=_is_unguarded)
     tcp: Tcp
     verify: Literal["substance", "all"] = "substance"
     workload: str | None = None
@@ -162,8 +173,14 @@ class AgentConfig(Record):
     """Seconds of CLOCK_REALTIME that one emulated second takes; all other times are emulated."""
     faults: tuple[AgentFault, ...] = Field(default=(), exclude_if=_is_without_faults)
     """What this agent does to itself, and when."""
+    defects: tuple[Defect, ...] = Field(default=(), exclude_if=_has_no_defects)
+    """Protections that are off."""
     serving: Serving | None = None
     """None: the workload names the instances and says what is cached (pool studies)."""
+
+    def guards(self, protection: Defect) -> bool:
+        """Whether a protection is on."""
+        return protection not in self.defects
 
 
 class Span(Record):

@@ -39,7 +39,7 @@ class Kind(StrEnum):
     PREFILL_QUEUED = "prefill.queued"  # req
     PREFILL_START = "prefill.start"  # req, uncached, context, real_tokens
     PREFILL_END = "prefill.end"  # req
-    POOL_QUEUED = "pool.queued"  # req, peer, busy, waiting
+    POOL_QUEUED = "pool.queued"  # req, peer, busy, waiting; size = bytes with guard.queue_bytes
     POOL_ACQUIRED = "pool.acquired"  # req, peer, conn, wait_ns, busy, waiting
     POOL_RELEASED = "pool.released"  # req, peer, conn, busy, waiting
     # a further connection for a transfer that has one (pool.stripes)
@@ -56,7 +56,9 @@ class Kind(StrEnum):
     CONNECTION_OPENED = "connection.opened"  # req, peer, conn, took_ns, open (to that peer by now)
     # peer, conn, reason (after-use | idle | broken | lost | closed), open (left)
     CONNECTION_CLOSED = "connection.closed"
-    TRANSFER_START = "transfer.start"  # req, peer, conn, blocks (, parts); size = wire bytes
+    # req, peer, conn, blocks (, parts; epoch: of an attempt after the first; turns: parts one by
+    # one); size = wire bytes
+    TRANSFER_START = "transfer.start"
     TRANSFER_ACKED = "transfer.acked"  # req, peer, conn, duration_ns; size = wire bytes
     TRANSFER_FAILED = "transfer.failed"  # req, peer, conn, reason
     # req, peer, conn, rtt_us, rttvar_us, cwnd, retrans, lost, delivery_bps, min_rtt_us
@@ -81,8 +83,18 @@ class Kind(StrEnum):
     HANDOFF_END = "handoff.end"  # req, position (first one of MD), computed (tokens extended)
     # decode
     KV_BEGIN = "kv.begin"  # req, peer, conn, blocks; size = wire bytes
-    KV_VERIFIED = "kv.verified"  # req, blocks; size = wire bytes
+    # req, blocks (, unequal: blocks that are not what was sent, missing: that never came); size =
+    # wire bytes
+    KV_VERIFIED = "kv.verified"
     KV_REFUSED = "kv.refused"  # req, reason
+    # where a receiver has pages (guard.pages): a transfer took them, or gave them back; writers:
+    # connections that can still bring blocks of it; reason (applied | refused | ended | given-up |
+    # aborted | part-lost)
+    PAGES_TAKEN = "pages.taken"  # req, epoch, pages, free (left)
+    PAGES_FREED = "pages.freed"  # req, epoch, pages, free, reason, writers
+    # a block was written into the page of another transfer, that of req; by (request), epoch (of
+    # the writer), freed (why the writer's page was given to another)
+    PAGE_OVERWRITTEN = "page.overwritten"  # req, page, by, epoch, freed
     DECODE_START = "decode.start"  # req, batch
     DECODE_END = "decode.end"  # req, tokens (count)
     # lab

@@ -50,6 +50,7 @@ def agent_configs(
             shape=scenario.shape,
             hardware=scenario.hardware_of(member.role, member.site),
             pool=scenario.pool,
+            guard=scenario.guard,
             tcp=scenario.tcp,
             verify=scenario.file.verify,
             workload=paths.workload if member.role is Role.CLIENT else None,
@@ -58,6 +59,7 @@ def agent_configs(
             turn=turns.get(member.name, ALONE),
             events=paths.events(member.name),
             slow=slow,
+            defects=scenario.file.defects,
             serving=serving,
         )
         for member in members

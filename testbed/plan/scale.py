@@ -20,6 +20,7 @@ from testbed.contract.link import LinkSpec
 from testbed.contract.scale import FULL, Scale
 from testbed.errors import PlanError
 from testbed.scenario.file import ScenarioFile, TcpChoice
+from testbed.scenario.guard import GuardChoice
 from testbed.scenario.linkcheck import MIN_BUFFER_PACKETS
 from testbed.scenario.pool import PoolChoice
 from testbed.scenario.realtime import RealTimeChoice
@@ -87,7 +88,7 @@ def _hardware(hardware: Hardware, size: float) -> Hardware:
 
 
 def _file(file: ScenarioFile, size: float) -> ScenarioFile:
-    changed: dict[str, PoolChoice | TcpChoice | ServingChoice] = {
+    changed: dict[str, PoolChoice | TcpChoice | ServingChoice | GuardChoice] = {
         "pool": file.pool.model_copy(update={"chunk": _part(file.pool.chunk, size)}),
         "tcp": file.tcp.model_copy(
             update={
@@ -96,6 +97,10 @@ def _file(file: ScenarioFile, size: float) -> ScenarioFile:
             }
         ),
     }
+    if file.guard.queue_bytes is not None:
+        changed["guard"] = file.guard.model_copy(
+            update={"queue_bytes": _part(file.guard.queue_bytes, size)}
+        )
     if file.serving is not None:
         changed["serving"] = _serving(file.serving, size)
     return file.model_copy(update=changed)

@@ -9,6 +9,7 @@ from testbed.contract.plan import Offered
 from testbed.contract.pool import Fifo, Lifo, Order, Pool
 from testbed.contract.record import Record
 from testbed.contract.role import Role
+from testbed.scenario.guard import GuardChoice
 from testbed.scenario.serving import ServingChoice
 from testbed.scenario.value import Scenario
 from testbed.units import Duration, Rate, Size
@@ -41,6 +42,10 @@ def summary(scenario: Scenario, offered: Offered, requests: int) -> tuple[Pair, 
                 f"{file.tcp.receive_buffer}, wake at {file.tcp.low_water}"),
         ("verify", file.verify),
     ]  # fmt: skip
+    if file.guard != GuardChoice():
+        pairs.append(("guard", _guarded(file.guard)))
+    if file.defects:
+        pairs.append(("protections off", ", ".join(file.defects)))
     if file.serving is not None:
         pairs.extend(_served(scenario, file.serving))
     pairs.extend((f"source of {what}", source) for what, source in scenario.sources)
@@ -63,6 +68,18 @@ def _pooled(pool: Pool) -> str:
     if pool.preempt:
         words += ", lent between chunks"
     return words if order is Order.FIRST_COME else f"{words}, {order.value}"
+
+
+def _guarded(guard: GuardChoice) -> str:
+    """Pages, retries and bounds, where there are any."""
+    parts = [] if guard.pages is None else [f"{guard.pages} pages a receiver"]
+    if guard.retries:
+        parts.append(f"{guard.retries} retries, the first after {guard.backoff}")
+    if guard.stall_timeout is not None:
+        parts.append(f"stalled after {guard.stall_timeout}")
+    if guard.queue_bytes is not None:
+        parts.append(f"at most {guard.queue_bytes} a pair")
+    return ", ".join(parts)
 
 
 def _served(scenario: Scenario, serving: ServingChoice) -> Iterator[Pair]:

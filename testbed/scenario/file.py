@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from testbed.contract.defect import Defect
 from testbed.contract.record import Record
 from testbed.scenario.entry import Line, Name, Seed, TokenId
 from testbed.scenario.expect import Expect
+from testbed.scenario.guard import GuardChoice
 from testbed.scenario.injection import MOST_FAULTS, FaultChoice
 from testbed.scenario.pool import FifoPoolChoice, PoolChoice
 from testbed.scenario.profile import LinkChoice
@@ -61,6 +63,14 @@ class TcpChoice(Record):
     """Linux's default: a connection idle for longer than its RTO starts slowly again."""
 
 
+def _is_unguarded(value: GuardChoice) -> bool:
+    return value == GuardChoice()
+
+
+def _is_empty(value: tuple[Defect, ...]) -> bool:
+    return not value
+
+
 class ScenarioFile(Record):
     """A file of ``scenarios/``."""
 
@@ -78,6 +88,8 @@ class ScenarioFile(Record):
     model: ModelChoice
     pool: PoolChoice = FifoPoolChoice()
     """The connection pool of every (sender, receiver) pair."""
+    guard: GuardChoice = Field(default=GuardChoice(), exclude_if=_is_unguarded)
+    """Pages to land in, retries, and bounds of transfers beyond those of the pool."""
     tcp: TcpChoice = TcpChoice()
     serving: ServingChoice | None = None
     """The serving plane; None where the workload says itself what is cached where."""
@@ -89,6 +101,8 @@ class ScenarioFile(Record):
     """``substance``: real KV is digested and padding stamped; ``all``: every byte."""
     faults: tuple[FaultChoice, ...] = Field(default=(), max_length=MOST_FAULTS)
     """What is done to links and nodes while the run is on."""
+    defects: tuple[Defect, ...] = Field(default=(), exclude_if=_is_empty)
+    """Protections that are off; only scenarios of the field library may name any."""
     expect: Expect = Expect()
     lab: Literal["mininet", "compose"] = "mininet"
     clock: Literal["virtual", "real"] = "virtual"

@@ -22,6 +22,7 @@ def faults_of(
     """Each contradiction as (key, reason). ``shape`` or ``model`` is None if unknown."""
     yield from _window(file)
     yield from pool_faults(file.pool)
+    yield from file.guard.faults()
     yield from _tcp(file)
     yield from _blocks(file)
     yield from _bounds(file)

@@ -9,6 +9,7 @@ from typing import Literal
 from ruamel.yaml import YAML
 
 from testbed.contract.agent import Hardware, ModelConfig, Shape, Tcp, Window
+from testbed.contract.guard import Guard
 from testbed.contract.link import LinkSpec
 from testbed.contract.pool import Pool
 from testbed.contract.role import Role
@@ -102,6 +103,11 @@ class Scenario:
     def pool(self) -> Pool:
         """The connection pool of each pair, in integers."""
         return self.file.pool.resolve()
+
+    @property
+    def guard(self) -> Guard:
+        """How transfers are guarded, in integers."""
+        return self.file.guard.resolve()
 
     @property
     def tcp(self) -> Tcp:

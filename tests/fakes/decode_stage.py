@@ -55,6 +55,10 @@ class Inbox:
     def __init__(self) -> None:
         self._handler: Callable[[IncomingTransfer], Awaitable[None]] | None = None
         self.serving = asyncio.Event()
+        self.aborted: list[int] = []
+
+    def abort(self, request: int) -> None:
+        self.aborted.append(request)
 
     def bind(self) -> None:
         """Nothing to bind."""

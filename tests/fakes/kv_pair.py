@@ -8,7 +8,7 @@ import json
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from testbed.contract.agent import (
@@ -20,7 +20,9 @@ from testbed.contract.agent import (
     Tcp,
     Window,
 )
+from testbed.contract.defect import Defect
 from testbed.contract.event import EventLog
+from testbed.contract.guard import UNGUARDED, Guard
 from testbed.contract.pool import DisciplineRule, Fifo, Order, Pool
 from testbed.contract.role import Role
 from testbed.errors import ProtocolError
@@ -67,6 +69,8 @@ def make_config(
     order: Order = Order.FIRST_COME,
     stripes: int = 1,
     preempt: bool = False,
+    guard: Guard = UNGUARDED,
+    defects: tuple[Defect, ...] = (),
 ) -> Callable[[int], AgentConfig]:
     def at(port: int) -> AgentConfig:
         decode = Peer(
@@ -112,6 +116,8 @@ def make_config(
                 receive_buffer=65_536,
                 receive_low_water=8_192,
             ),
+            guard=guard,
+            defects=defects,
             verify="all" if verify_all else "substance",
             prompt_tokens=128,
             events="-",
@@ -139,7 +145,8 @@ class Pair:
         await self.gate.wait()
         if transfer.request in self.refuse:
             raise ProtocolError("apply KV", f"request {transfer.request}", "not announced")
-        self.arrived.append(transfer)
+        kept = tuple(memoryview(bytes(block)) for block in transfer.blocks)  # its pages go on
+        self.arrived.append(replace(transfer, blocks=kept))
 
     def events(self, side: int, kind: str) -> list[dict[str, object]]:
         (self.sent_log, self.received_log)[side].flush()
@@ -158,6 +165,8 @@ def run(
     order: Order = Order.FIRST_COME,
     stripes: int = 1,
     preempt: bool = False,
+    guard: Guard = UNGUARDED,
+    defects: tuple[Defect, ...] = (),
 ) -> None:
     """Plays ``scene`` between an open sender and a serving receiver."""
 
@@ -177,6 +186,8 @@ def run(
                 order,
                 stripes,
                 preempt,
+                guard,
+                defects,
             )(port)
             for role in (Role.PREFILL, Role.DECODE)
         ]

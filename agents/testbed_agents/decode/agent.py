@@ -94,9 +94,8 @@ class DecodeAgent:
     async def _arrived(self, transfer: IncomingTransfer) -> None:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
         expected = self._expected.setdefault(transfer.request, Expected())
-        patience_ns = self._runtime.config.pool.transfer_timeout_ns
         try:
-            async with asyncio.timeout(self._runtime.clock.seconds(patience_ns)):
+            async with asyncio.timeout(self._runtime.patience_s):
                 await expected.arrived.wait()
         except TimeoutError as error:
             raise self._refusal(transfer, "not announced in time") from error

@@ -65,7 +65,7 @@ class DecodeServer:
         self._steps = Steps(runtime, self._model, self._memory, self._plan, self._stepped)
         self._prefilled = serving.first_token is Who.PREFILL
         self._answers = Answers()
-        self._announced = Announced(runtime.clock.seconds(config.pool.transfer_timeout_ns))
+        self._announced = Announced(runtime.patience_s)
         self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
         runtime.trouble.receivers.append(self._receiver)
@@ -173,7 +173,7 @@ class DecodeServer:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
         await self._announced.wait(transfer)
         answer = self._answers.active.get(transfer.request)
-        if answer is not None and transfer.epoch == INCREMENT:
+        if answer is not None and transfer.epoch >= INCREMENT:
             await self._extend(answer, transfer)
             return
         if answer is None or answer.held.received is not None:
@@ -272,6 +272,8 @@ class DecodeServer:
         req, told = answer.prepare.req, len(answer.part.known.tokens)
         if answer.began:
             self._runtime.events.emit(Kind.DECODE_END, req=req, tokens=told)
+        if answer.held.received is None:
+            self._receiver.abort(req)
         self._give_back(answer)
         self._answers.close(req)
         self._runtime.mailbox.send(self._router, Note(req, "released", told))

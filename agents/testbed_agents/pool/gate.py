@@ -41,9 +41,11 @@ class PoolGate:
     """The pool of one (sender, receiver) pair. All calls on one event loop."""
 
     def __init__(
-        self, peer: str, pool: Pool, clock: AgentClock, log: EventLog, connections: Connections
-    ) -> None:
+        self, peer: str, pool: Pool, clock: AgentClock, log: EventLog, connections: Connections,
+        sizes: bool = False,
+    ) -> None:  # fmt: skip
         self._clock = clock
+        self._sizes = sizes  # whether the record says how many bytes wait
         self._connections = connections
         self._patience_ns = pool.acquire_timeout_ns
         self._pool = discipline_of(pool)
@@ -71,7 +73,7 @@ class PoolGate:
         outcome = self._pool.request(now_ns, claim)
         if isinstance(outcome, Refusal):
             raise self._record.refused(request, outcome)
-        self._record.queued(request)
+        self._record.queued(request, claim.size_bytes if self._sizes else 0)
         grant = await self._wait(request, outcome) if isinstance(outcome, Queued) else outcome
         wait_ns, open_ns = grant.wait_ns, None
         if grant.opens:
@@ -79,6 +81,10 @@ class PoolGate:
             wait_ns = open_ns - now_ns
         at_ns = self._record.acquired(request, grant.connection, wait_ns, open_ns)
         return Lease(grant.connection, wait_ns, at_ns, grant.lent)
+
+    def refuse(self, request: int, reason: Refusal) -> AcquireError:
+        """Turn a transfer away that has not asked for a connection."""
+        return self._record.refused(request, reason)
 
     async def join(self, request: int, most: int) -> tuple[int, ...]:
         """Up to ``most`` more connections for who holds one: those that nobody else wants now.

@@ -18,10 +18,10 @@ class PoolRecord:
         self._log = log
         self._open = 0
 
-    def queued(self, request: int) -> None:
-        """It asked, and was not refused at once."""
+    def queued(self, request: int, size: int = 0) -> None:
+        """It asked, and was not refused at once; ``size`` is what it wants to send."""
         self._log.emit(
-            Kind.POOL_QUEUED, req=request, peer=self._peer, busy=self._pool.busy,
+            Kind.POOL_QUEUED, size, req=request, peer=self._peer, busy=self._pool.busy,
             waiting=self._pool.waiting,
         )  # fmt: skip
 

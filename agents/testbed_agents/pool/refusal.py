@@ -23,6 +23,8 @@ class Refusal(StrEnum):
     REFUSED = "refused"
     """Nobody listens there, or the receiver ended the connection before it was of use."""
     UNREACHABLE = "unreachable"
+    PEER_FAILED = "peer-failed"
+    """An earlier failure was taken to be for good (without the protection ``retry-budget``)."""
 
 
 class AcquireError(TestbedError):

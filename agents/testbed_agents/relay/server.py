@@ -69,7 +69,7 @@ class RelayServer:
         self._guests: dict[int, Guest] = {}
         self._firsts: dict[int, int] = {}
         """First tokens of P that came before the request itself."""
-        self._announced = Announced(runtime.clock.seconds(config.pool.transfer_timeout_ns))
+        self._announced = Announced(runtime.patience_s)
         self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
         runtime.trouble.receivers.append(self._receiver)
@@ -262,6 +262,8 @@ class RelayServer:
         self._runtime.events.emit(
             Kind.RELAY_END, guest.told_bytes, req=req, tokens=tokens, cause=cause, ids=guest.told
         )
+        if guest.held.received is None:
+            self._receiver.abort(req)
         self._give_back(guest)
         del self._guests[req]
         self._runtime.mailbox.send(self._router, Note(req, "relayed", tokens))

@@ -12,10 +12,11 @@ class Announced:
     """Every request that the router has named, in the whole run.
 
     Args:
-        patience_s: how long a transfer waits for its request to be named, on the loop's time.
+        patience_s: how long a transfer waits for its request to be named, on the loop's time;
+            None: for ever.
     """
 
-    def __init__(self, patience_s: float) -> None:
+    def __init__(self, patience_s: float | None) -> None:
         self._patience_s = patience_s
         self._named: dict[int, asyncio.Event] = {}
 

@@ -23,6 +23,10 @@ class KvInbox(Protocol):
         """Read nothing while ``held``."""
         ...
 
+    def abort(self, request: int) -> None:
+        """Nobody wants the request's KV any more."""
+        ...
+
     async def close(self) -> None:
         """Accept nothing any more."""
         ...

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from testbed_agents.transport.fault import Fault, FrameError
 from testbed_agents.transport.part import Part
-from testbed_agents.transport.transfer import IncomingTransfer
+from testbed_agents.transport.transfer import IncomingTransfer, supersedes
 
 HolderT = TypeVar("HolderT")
 Key = tuple[int, int]
@@ -36,6 +36,7 @@ class _Pending(Generic[HolderT]):
     blocks: int
     wire_bytes: int
     holders: dict[int, HolderT] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
     arrived: dict[int, tuple[Part, IncomingTransfer]] = field(default_factory=dict)
 
 
@@ -44,6 +45,9 @@ class Assemblies(Generic[HolderT]):
 
     def __init__(self) -> None:
         self._pending: dict[Key, _Pending[HolderT]] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._pending
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -57,10 +61,11 @@ class Assemblies(Generic[HolderT]):
         if known is None:
             known = self._pending[key] = _Pending(part.of, part.blocks, part.wire_bytes)
         agreed = (known.of, known.blocks, known.wire_bytes)
-        if agreed != (part.of, part.blocks, part.wire_bytes) or part.number in known.holders:
+        if agreed != (part.of, part.blocks, part.wire_bytes) or part.number in known.begun:
             raise FrameError(Fault.OUT_OF_ORDER, f"request {key[0]}", f"{part} disagrees")
         known.holders[part.number] = holder
-        return len(known.holders) == 1
+        known.begun.add(part.number)
+        return len(known.begun) == 1
 
     def complete(self, key: Key, part: Part, transfer: IncomingTransfer) -> Whole[HolderT] | None:
         """Every byte of a part has arrived; returns the whole when it was the last.
@@ -83,8 +88,15 @@ class Assemblies(Generic[HolderT]):
             raise FrameError(Fault.TRUNCATED, f"request {key[0]}", "its parts do not add up")
         del self._pending[key]
         lead = parts[0][1]
-        whole = IncomingTransfer(*key, blocks, size, lead.peer, lead.connection)
-        return Whole(whole, tuple(known.holders[number] for number in range(known.of)))
+        whole = IncomingTransfer(
+            *key, blocks, size, lead.peer, lead.connection,
+            sum(piece.unequal for _, piece in parts), sum(piece.missing for _, piece in parts),
+        )  # fmt: skip
+        return Whole(whole, tuple([known.holders[number] for number in sorted(known.holders)]))
+
+    def let_go(self, key: Key, part: Part) -> None:
+        """What a part came by is free for others; the part itself stays."""
+        self._pending[key].holders.pop(part.number, None)
 
     def fail(self, key: Key) -> tuple[HolderT, ...]:
         """Give a transfer up; returns by what its parts came. Once is enough."""
@@ -93,4 +105,6 @@ class Assemblies(Generic[HolderT]):
 
     def older(self, request: int, epoch: int) -> tuple[Key, ...]:
         """Transfers of ``request`` that an attempt of ``epoch`` takes the place of."""
-        return tuple(key for key in self._pending if key[0] == request and key[1] < epoch)
+        return tuple(
+            key for key in self._pending if key[0] == request and supersedes(epoch, key[1])
+        )

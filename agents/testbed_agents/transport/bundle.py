@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from testbed.contract.agent import AgentConfig, Peer
+from testbed.contract.defect import Defect
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
 from testbed_agents.transport import frame
@@ -105,4 +106,8 @@ class Bundle:
         )  # fmt: skip
         source = (config.address, config.pool.source_port + connection)
         late = config.pool.closes
-        return Lane(hello, source, self._peer, config.tcp, self._filler, self._lost, late)
+        stall_ns = config.guard.stall_timeout_ns if config.guards(Defect.LANE_BYTES) else 0
+        return Lane(
+            hello, source, self._peer, config.tcp, self._filler, self._lost, late,
+            self._clock.seconds(stall_ns),
+        )  # fmt: skip

@@ -25,6 +25,10 @@ class Fault(StrEnum):
     REFUSED = "refused"
     TIMEOUT = "timeout"
     CONNECTION_LOST = "connection-lost"
+    FULL = "full"
+    """There are no pages for it now."""
+    ABORTED = "aborted"
+    """Its receiver does not want it any more."""
     PART_LOST = "part-lost"
     """Another part of the same transfer failed."""
 
@@ -39,10 +43,14 @@ class FrameError(ProtocolError):
 
 
 class TransferError(ProtocolError):
-    """A transfer was not acknowledged; the request must be reported failed."""
+    """A transfer was not acknowledged; the request must be reported failed.
 
-    def __init__(self, reason: Fault, subject: str, cause: str) -> None:
+    ``broken``: its receiver found fault with what came, which may come well another time.
+    """
+
+    def __init__(self, reason: Fault, subject: str, cause: str, broken: bool = False) -> None:
         self.reason = reason
+        self.broken = broken
         self.detail = cause
         super().__init__("transfer KV", subject, f"{reason.value}: {cause}")
 

@@ -30,7 +30,7 @@ MAX_SUBSTANCE = 512 * 1024**2
 """Substance of one transfer, bytes."""
 MAX_WIRE = 2**40
 MAX_PARTS = MOST_STRIPES
-"""Connections that one transfer goes over at once."""
+"""Connections that one transfer goes over at once, or parts that it goes in one by one."""
 NAME_BYTES = 16
 REASON_BYTES = 88
 
@@ -62,6 +62,10 @@ class Status(IntEnum):
     REFUSED = 1
     BROKEN = 2
     """The frames were wrong; the receiver closes the connection."""
+    FULL = 3
+    """There are no pages for it now; the receiver closes the connection."""
+    ABORTED = 4
+    """Nobody wants it any more: the sender stops, and closes the connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,12 @@ from testbed_agents.transport.connection import reset
 from testbed_agents.transport.epochs import Epochs
 from testbed_agents.transport.fault import Fault, FrameError
 from testbed_agents.transport.parser import (
+    STRICT,
     Begun,
     Complete,
+    Landed,
     Read,
+    Rules,
     Skip,
     Step,
     read_hello,
@@ -39,8 +42,14 @@ _NOTHING = memoryview(b"")
 class Owner(Protocol):
     """What an inlet tells its receiver."""
 
-    def begun(self, inlet: Inlet, header: frame.Header, part: Part | None) -> None:
-        """A transfer, or a part of one, has begun. May raise FrameError."""
+    def begun(self, inlet: Inlet, header: frame.Header, part: Part | None) -> bool:
+        """A transfer, or a part of one, has begun. May raise FrameError.
+
+        False: nothing more is read until ``proceed``.
+        """
+
+    def landed(self, chunk: Landed) -> None:
+        """A chunk's blocks are here."""
 
     def complete(self, inlet: Inlet, transfer: IncomingTransfer, part: Part | None) -> None:
         """A transfer is complete; the owner calls ``answer`` later."""
@@ -60,6 +69,7 @@ class Inlet:
         low_water: int,
         epochs: Epochs,
         owner: Owner,
+        rules: Rules = STRICT,
     ) -> None:
         self._socket = connection
         self._low_water = low_water
@@ -72,9 +82,13 @@ class Inlet:
         self.hello: frame.Hello | None = None
         self.current: frame.Header | None = None
         """The transfer that is arriving or being applied."""
+        self.blocks_here = 0
+        """Blocks of it, or of its part, that have arrived."""
+        self._waits = False
+        self._held = False
         self._paused: list[frame.Header] = []
         """Transfers between two chunks of which ``current`` came."""
-        self._parser = self._parse(receiver, verify_all, epochs)
+        self._parser = self._parse(receiver, verify_all, epochs, rules)
         self._need: Read | Skip | None = None
         """None while a complete transfer waits for its answer."""
         self._feed(None)
@@ -95,12 +109,37 @@ class Inlet:
 
     def hold(self, held: bool) -> None:
         """Stop reading, or go on."""
+        self._held = held
+        self._listen()
+
+    def proceed(self) -> None:
+        """The transfer that had to wait may go on."""
+        self._waits = False
+        self._feed(_NOTHING)
+        self._set_mark()
+        self._listen()
+
+    def _listen(self) -> None:
         if not self._open:
             return
-        if held:
+        if self._held or self._waits:
             self.loop.remove_reader(self._socket)
         else:
             self.loop.add_reader(self._socket, self._readable)
+
+    def stop_sender(self) -> None:
+        """Say that nobody wants the transfer under way; what still comes is read as before."""
+        if self._open and self.current is not None:
+            ack = frame.Ack(
+                frame.Status.ABORTED, self.current.request, self.current.epoch, "nobody wants it"
+            )
+            with contextlib.suppress(OSError):  # then its sender learns of it at its deadline
+                self._send(ack)
+
+    def read_out(self) -> None:
+        """Take whatever has arrived, however little; it may end the connection."""
+        if self._open and not self._held and not self._waits:
+            self._readable()
 
     @property
     def under_way(self) -> tuple[frame.Header, ...]:
@@ -121,18 +160,20 @@ class Inlet:
                 if self.current is not None:
                     request, epoch = self.current.request, self.current.epoch
                 # where it cannot be sent, the sender learns of the failure from the reset
+                full = error.reason is Fault.FULL
+                status = frame.Status.FULL if full else frame.Status.BROKEN
                 with contextlib.suppress(OSError):
-                    self._send(frame.Ack(frame.Status.BROKEN, request, epoch, error.cause))
+                    self._send(frame.Ack(status, request, epoch, error.cause))
             reset(self._socket)
         self._parser.close()
         self._owner.ended(self, error)
 
     def _parse(
-        self, receiver: str, verify_all: bool, epochs: Epochs
+        self, receiver: str, verify_all: bool, epochs: Epochs, rules: Rules
     ) -> Generator[Step, memoryview, None]:
         self.hello = yield from read_hello(receiver, verify_all)
         self._send(frame.Ack(frame.Status.APPLIED, 0, 0))
-        yield from read_transfers(self.hello, epochs)
+        yield from read_transfers(self.hello, epochs, rules)
 
     def _readable(self) -> None:
         try:
@@ -167,11 +208,14 @@ class Inlet:
     def _feed(self, data: memoryview | None) -> None:
         """Give the parser what it asked for and note what it needs next."""
         step = next(self._parser) if data is None else self._parser.send(data)
-        while isinstance(step, Begun):
-            if self.current is not None:
-                self._paused.append(self.current)
-            self.current = step.header
-            self._owner.begun(self, step.header, step.part)
+        while isinstance(step, Begun | Landed):
+            if isinstance(step, Landed):
+                self.blocks_here = step.first + len(step.blocks)
+                self._owner.landed(step)
+            elif not self._begin(step):
+                self._waits, self._need, self._buffer = True, None, _NOTHING
+                self._listen()
+                return
             step = self._parser.send(_NOTHING)
         self._got = 0
         if isinstance(step, Complete):
@@ -182,6 +226,13 @@ class Inlet:
         self._need = step
         # a fresh buffer: the parser keeps views of the substance in it
         self._buffer = memoryview(bytearray(step.count)) if isinstance(step, Read) else _NOTHING
+
+    def _begin(self, step: Begun) -> bool:
+        if self.current is not None:
+            self._paused.append(self.current)
+        self.current = step.header
+        self.blocks_here = 0
+        return self._owner.begun(self, step.header, step.part)
 
     def _set_mark(self) -> None:
         """Wake us when the low water mark or all that is known to follow has arrived."""

@@ -25,6 +25,8 @@ class Lane:
 
     ``on_lost`` is called once when an idle connection is found broken. ``late`` leaves it to
     connect() to take the source port, so that one that rests in TIME_WAIT cannot be had.
+    Where no byte is acknowledged for ``stall_s`` (loop time; 0 is no limit) while there is more to
+    write, the exchange fails.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Lane:
         filler: PaddingFile,
         on_lost: Callable[[int], None],
         late: bool = False,
+        stall_s: float = 0.0,
     ) -> None:
         self._hello = hello
         self._source = source
@@ -44,6 +47,7 @@ class Lane:
         self._filler = filler
         self._on_lost = on_lost
         self._late = late
+        self._stall_s = stall_s
         self._socket: socket.socket | None = None
         self._answer: asyncio.Future[frame.Ack] | None = None
         self._room: asyncio.Future[None] | None = None
@@ -195,11 +199,24 @@ class Lane:
         self._room = loop.create_future()
         loop.add_writer(connection, _wake, self._room)
         try:
-            await self._room
+            await self._moves(connection, self._room)
         finally:
             self._room = None
             if self._socket is connection:
                 loop.remove_writer(connection)
+
+    async def _moves(self, connection: socket.socket, room: asyncio.Future[None]) -> None:
+        """Wait for room for as long as bytes are acknowledged. Raises TransferError."""
+        seen = -1
+        while self._stall_s and not room.done():
+            acked = read_tcp_info(connection).acked_bytes
+            if acked == seen:
+                raise TransferError(
+                    Fault.TIMEOUT, self._peer.name, "it stalled: no byte was acknowledged in time"
+                )
+            seen = acked
+            await asyncio.wait((room,), timeout=self._stall_s)
+        await room
 
     def _readable(self) -> None:
         if self._socket is None:

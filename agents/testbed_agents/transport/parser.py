@@ -16,7 +16,7 @@ import xxhash
 from testbed_agents.transport import frame, padding
 from testbed_agents.transport.epochs import Epochs
 from testbed_agents.transport.fault import Fault, FrameError
-from testbed_agents.transport.layout import ChunkPlan, lay_out
+from testbed_agents.transport.layout import ChunkPlan, Layout, lay_out
 from testbed_agents.transport.part import PART_BYTES, Part, decode_part
 from testbed_agents.transport.transfer import IncomingTransfer
 
@@ -53,7 +53,29 @@ class Complete:
     part: Part | None
 
 
-Step: TypeAlias = Read | Skip | Begun | Complete
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A chunk's blocks, from number ``first`` of the transfer or of its part on."""
+
+    header: frame.Header
+    part: Part | None
+    first: int
+    blocks: tuple[memoryview, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is looked at, and told of. A rule that is off lets pass what it would refuse."""
+
+    digests: bool = True
+    counts: bool = True
+    lands: bool = False
+    """Whether every chunk is told of (``Landed``)."""
+
+
+STRICT = Rules()
+
+Step: TypeAlias = Read | Skip | Begun | Landed | Complete
 Parser: TypeAlias = Generator[Step, memoryview, None]
 
 
@@ -69,18 +91,20 @@ def read_hello(receiver: str, verify_all: bool) -> Generator[Step, memoryview, f
     return hello
 
 
-def read_transfers(hello: frame.Hello, epochs: Epochs) -> Parser:
+def read_transfers(hello: frame.Hello, epochs: Epochs, rules: Rules = STRICT) -> Parser:
     """All transfers of a connection, one after another, for ever."""
     while True:
-        yield from _read_transfer(hello, epochs)
+        yield from _read_transfer(hello, epochs, rules)
 
 
-def _read_transfer(hello: frame.Hello, epochs: Epochs) -> Parser:
+def _read_transfer(hello: frame.Hello, epochs: Epochs, rules: Rules) -> Parser:
     opening = yield Read(frame.HEADER_BYTES, frame.HEADER_BYTES)
-    yield from _read_from(bytes(opening), hello, epochs, hello.preempt)
+    yield from _read_from(bytes(opening), hello, epochs, rules, hello.preempt)
 
 
-def _read_from(opening: bytes, hello: frame.Hello, epochs: Epochs, gaps: bool) -> Parser:
+def _read_from(
+    opening: bytes, hello: frame.Hello, epochs: Epochs, rules: Rules, gaps: bool
+) -> Parser:
     """A transfer behind its header; with ``gaps`` others may stand between two chunks of it."""
     header = frame.decode_header(opening)
     before, part = opening, None
@@ -105,21 +129,38 @@ def _read_from(opening: bytes, hello: frame.Hello, epochs: Epochs, gaps: bool) -
         )  # fmt: skip
     blocks: list[memoryview] = []
     closing = b""
+    unequal = missing = following = 0
     for plan in layout.chunks:
+        if plan.seq < following:
+            continue  # it was left out
         first = len(closing)
         # more than this chunk may be far away, behind another transfer
         behind = 0 if gaps else header.wire_bytes - plan.end
         start = b""
         if gaps and plan.seq:
-            start = yield from _read_start(hello, epochs)
+            start = yield from _read_start(hello, epochs, rules)
         piece = yield Read(
             first + frame.CHUNK_BYTES + plan.substance - len(start),
             plan.length + behind + first - len(start),
         )
         _check_stamp(bytes(piece[:first]), closing, plan.seq)
         content = piece[first:] if not start else memoryview(start + bytes(piece))
-        _check_chunk(frame.decode_chunk(content[: frame.CHUNK_BYTES]), plan, header)
-        blocks += _cut(content[frame.CHUNK_BYTES :], table[plan.first : plan.last], header)
+        chunk = frame.decode_chunk(content[: frame.CHUNK_BYTES])
+        if not rules.counts:
+            came = _chunk_that_came(chunk, plan, layout)
+            lacked = [memoryview(bytes(one.substance)) for one in table[plan.first : came.first]]
+            blocks += lacked
+            missing += len(lacked)
+            plan, following = came, came.seq + 1
+            behind = 0 if gaps else header.wire_bytes - plan.end
+        _check_chunk(chunk, plan, header)
+        arrived, wrong = _cut(
+            content[frame.CHUNK_BYTES :], table[plan.first : plan.last], header, rules.digests
+        )
+        blocks += arrived
+        unequal += wrong
+        if rules.lands:
+            yield Landed(header, part, plan.first, tuple(arrived))
         left = behind + plan.padding + frame.STAMP_BYTES
         if hello.verify_all:
             seen = yield from _read_padding(header, plan, content, left)
@@ -137,19 +178,30 @@ def _read_from(opening: bytes, hello: frame.Hello, epochs: Epochs, gaps: bool) -
     yield Complete(
         IncomingTransfer(
             header.request, header.epoch, tuple(blocks),
-            header.wire_bytes, hello.sender, hello.connection,
+            header.wire_bytes, hello.sender, hello.connection, unequal, missing,
         ),
         part,
     )  # fmt: skip
 
 
-def _read_start(hello: frame.Hello, epochs: Epochs) -> Generator[Step, memoryview, bytes]:
+def _chunk_that_came(chunk: frame.Chunk, plan: ChunkPlan, layout: Layout) -> ChunkPlan:
+    """The plan of a chunk, where some before it may have been left out."""
+    if plan.seq < chunk.seq < len(layout.chunks):
+        came = layout.chunks[chunk.seq]
+        if came.substance == plan.substance:
+            return came
+    return plan
+
+
+def _read_start(
+    hello: frame.Hello, epochs: Epochs, rules: Rules
+) -> Generator[Step, memoryview, bytes]:
     """The first bytes of the next chunk; whole transfers may come before it."""
     while True:
         start = bytes((yield Read(frame.HEADER_BYTES, frame.HEADER_BYTES)))
         if not frame.opens_transfer(start):
             return start
-        yield from _read_from(start, hello, epochs, gaps=False)
+        yield from _read_from(start, hello, epochs, rules, gaps=False)
 
 
 def _read_padding(
@@ -182,21 +234,29 @@ def _check_chunk(chunk: frame.Chunk, plan: ChunkPlan, header: frame.Header) -> N
     wanted = frame.Chunk(
         header.request, header.epoch, plan.seq, plan.offset, plan.length, plan.substance
     )
+    if (chunk.request, chunk.epoch) == (header.request, header.epoch) and chunk.seq > plan.seq:
+        raise FrameError(
+            Fault.OUT_OF_ORDER, f"request {header.request}",
+            f"chunk {plan.seq} is missing: chunk {chunk.seq} came",
+        )  # fmt: skip
     if chunk != wanted:
         raise FrameError(Fault.OUT_OF_ORDER, f"request {header.request}", f"{chunk} for {wanted}")
 
 
 def _cut(
-    substance: memoryview, entries: tuple[frame.Entry, ...], header: frame.Header
-) -> list[memoryview]:
+    substance: memoryview, entries: tuple[frame.Entry, ...], header: frame.Header, checked: bool
+) -> tuple[list[memoryview], int]:
+    """The blocks, and how many of them are not what was sent, where that is let pass."""
     blocks: list[memoryview] = []
-    offset = 0
+    offset = unequal = 0
     for entry in entries:
         block = substance[offset : offset + entry.substance]
         if frame.digest(block) != entry.digest:
-            raise FrameError(
-                Fault.BAD_DIGEST, f"request {header.request}", "a block is not what was sent"
-            )
+            if checked:
+                raise FrameError(
+                    Fault.BAD_DIGEST, f"request {header.request}", "a block is not what was sent"
+                )
+            unequal += 1
         blocks.append(block)
         offset += entry.substance
-    return blocks
+    return blocks, unequal

@@ -6,7 +6,8 @@
                part 1 │ HEADER │ PART │ table │ chunks …   on another
 
 A part is a transfer of its own on its connection, with its own table and chunks; PART says
-what it is a part of. A transfer in one piece has no such frame.
+what it is a part of. A transfer in one piece has no such frame. Parts ``in_turn`` go one by one
+over one connection, and each is acknowledged before the next.
 """
 
 from __future__ import annotations
@@ -34,13 +35,19 @@ class Part:
     first: int
     blocks: int
     wire_bytes: int
+    in_turn: bool = False
+
+    @property
+    def last(self) -> bool:
+        """Whether no other follows."""
+        return self.number + 1 == self.of
 
 
 def encode_part(part: Part) -> bytes:
     """The frame that follows the header of a part."""
     return frame.sealed(
         _PART.pack(
-            b"KVPT", PROTOCOL, 0, part.request, part.number, part.of,
+            b"KVPT", PROTOCOL, part.in_turn, part.request, part.number, part.of,
             part.first, part.blocks, part.wire_bytes,
         )
     )  # fmt: skip
@@ -49,8 +56,8 @@ def encode_part(part: Part) -> bytes:
 def decode_part(data: frame.Bytes, header: frame.Header) -> Part:
     """Raises FrameError, also where it does not belong to ``header``."""
     body = frame.opened(data, b"KVPT", PART_BYTES)
-    _, _, _, request, number, of, first, blocks, wire_bytes = _PART.unpack(body)
-    part = Part(request, number, of, first, blocks, wire_bytes)
+    _, _, in_turn, request, number, of, first, blocks, wire_bytes = _PART.unpack(body)
+    part = Part(request, number, of, first, blocks, wire_bytes, bool(in_turn))
     frame.bound("blocks", blocks, frame.MAX_BLOCKS)
     frame.bound("wire bytes", wire_bytes, frame.MAX_WIRE)
     belongs = request == header.request and of == header.parts and number < of

@@ -105,9 +105,16 @@ class Parcel:
 
 
 def parcels_of(
-    transfer: OutgoingTransfer, chunk_bytes: int, verify_all: bool, count: int
+    transfer: OutgoingTransfer,
+    chunk_bytes: int,
+    verify_all: bool,
+    count: int,
+    in_turn: bool = False,
 ) -> tuple[Parcel, ...]:
-    """``transfer`` in ``count`` parts for as many connections; 1 leaves it in one piece."""
+    """``transfer`` in ``count`` parts for as many connections, or one by one for one.
+
+    1 leaves it in one piece.
+    """
     if count == 1:
         return (Parcel(transfer, chunk_bytes, verify_all),)
     cut = shares(transfer, count)
@@ -116,7 +123,9 @@ def parcels_of(
         return tuple(
             Parcel(
                 one, chunk_bytes, verify_all,
-                Part(one.request, number, count, first, len(transfer.blocks), wire_bytes),
+                Part(
+                    one.request, number, count, first, len(transfer.blocks), wire_bytes, in_turn
+                ),
             )
             for number, (first, one) in enumerate(cut)
         )  # fmt: skip

@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from testbed.contract.agent import AgentConfig, Peer
+from testbed.contract.defect import Defect
 from testbed.contract.event import EventLog, Kind
 from testbed.contract.role import Role
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
-from testbed_agents.pool import Claim, Lease, PoolGate
+from testbed_agents.pool import AcquireError, Claim, Lease, PoolGate, Refusal
 from testbed_agents.transport import frame
 from testbed_agents.transport.bundle import Bundle
 from testbed_agents.transport.connection import require_port_choice
 from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.pieces import Parcel, parcels_of
+from testbed_agents.transport.retry import Retries
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 
 _REOPEN_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Pauses before attempts to replace a broken connection; the last one repeats."""
+_WHOLE = (frame.Status.APPLIED, frame.Status.REFUSED)
+"""Answers to a transfer that was read to its end: its connection is of use for another."""
 
 
 class KvSender:
@@ -33,7 +38,22 @@ class KvSender:
         self._log = log
         self._verify_all = config.verify == "all"
         self._lanes = Bundle(config, peer, clock, self._lost)
-        self._gate = PoolGate(peer.name, config.pool, clock, log, self._lanes)
+        self._gate = PoolGate(
+            peer.name, config.pool, clock, log, self._lanes, config.guard.queue_bytes > 0
+        )
+        self._most_bytes = config.guard.queue_bytes if config.guards(Defect.LANE_BYTES) else 0
+        self._bytes = 0
+        """Of all transfers that wait for a connection or are on one, where they are bounded."""
+        self._patience_s = (
+            clock.seconds(config.pool.transfer_timeout_ns)
+            if config.guards(Defect.TRANSFER_DEADLINE)
+            else None
+        )
+        self._retries = Retries(
+            config.guard, config.seed, config.guards(Defect.RETRY_BUDGET),
+            config.guards(Defect.RESEND_IN_PARTS),
+        )  # fmt: skip
+        self._failed = False
         self._repairs: dict[int, asyncio.Task[None]] = {}
         self._defect: BaseException | None = None
         self._closed = False
@@ -48,29 +68,82 @@ class KvSender:
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         """Acquire a connection, send, wait for the acknowledgement, release.
 
-        Raises AcquireError when no connection was to be had and TransferError when
-        the transfer was not acknowledged; both have a ``reason``. Whatever happens,
-        the connection goes back to the pool or is replaced.
+        What failed for a reason that may pass is tried again, as often as the guard allows, each
+        time with the next epoch. Raises AcquireError when no connection was to be had and
+        TransferError when the transfer was not acknowledged; both have a ``reason``. Whatever
+        happens, the connection goes back to the pool or is replaced.
         """
+        attempt, turns = 0, 1
+        while True:
+            try:
+                one = replace(transfer, epoch=transfer.epoch + attempt)
+                return await self._attempt(one, turns, attempt)
+            except TransferError as error:
+                if self._closed or not self._retries.again(attempt, error):
+                    self._failed = self._failed or self._retries.for_good(error)
+                    raise
+                turns = self._retries.turns(turns, error.reason, len(transfer.blocks))
+            await self._clock.spend(self._retries.pause_ns(transfer.request, attempt))
+            attempt += 1
+
+    async def _attempt(self, transfer: OutgoingTransfer, turns: int, attempt: int) -> Receipt:
         if self._defect is not None:
             raise AgentError(
                 "replace a connection", self._peer.name, str(self._defect)
             ) from self._defect
+        if self._failed:
+            raise self._refused(transfer, Refusal.PEER_FAILED)
         parcel = Parcel(transfer, self._pool.chunk_bytes, self._verify_all)
-        claim = Claim(parcel.layout.wire_bytes, transfer.due_ns)
-        lease = await self._gate.acquire(transfer.request, claim)
-        others = await self._join(transfer, parcel, lease)
-        parcels: tuple[Parcel, ...] = (parcel,)
-        if others:
-            count = 1 + len(others)
-            parcels = parcels_of(transfer, self._pool.chunk_bytes, self._verify_all, count)
-        parts = dict(zip((lease.connection, *others), parcels, strict=True))
-        sound: set[int] = set()
+        size = parcel.layout.wire_bytes
+        if self._bytes and self._most_bytes and self._bytes + size > self._most_bytes:
+            raise self._refused(transfer, Refusal.QUEUE_FULL)
+        self._bytes += size
         try:
-            ack = await self._transmit(transfer, parts, lease, sound)
+            lease = await self._gate.acquire(transfer.request, Claim(size, transfer.due_ns))
+            others = await self._join(transfer, parcel, lease) if turns == 1 else ()
+            return await self._send_over(transfer, parcel, lease, others, turns, attempt)
+        finally:
+            self._bytes -= size
+
+    def _refused(self, transfer: OutgoingTransfer, reason: Refusal) -> AcquireError:
+        """It does not even ask for a connection."""
+        self._log.emit(
+            Kind.POOL_REFUSED, req=transfer.request, peer=self._peer.name, reason=reason.value
+        )
+        return AcquireError(f"request {transfer.request} to {self._peer.name}", reason)
+
+    async def _send_over(
+        self,
+        transfer: OutgoingTransfer,
+        parcel: Parcel,
+        lease: Lease,
+        others: tuple[int, ...],
+        turns: int,
+        attempt: int,
+    ) -> Receipt:
+        """Over the leased connection and those that joined, or in ``turns`` over the one."""
+        parcels: tuple[Parcel, ...] = (parcel,)
+        if others or turns > 1:
+            parcels = parcels_of(
+                transfer, self._pool.chunk_bytes, self._verify_all, max(turns, 1 + len(others)),
+                in_turn=turns > 1,
+            )  # fmt: skip
+        wire_bytes = sum(one.layout.wire_bytes for one in parcels)
+        parts = dict(zip((lease.connection, *others), parcels, strict=turns == 1))
+        sound: set[int] = set()
+        told = {"parts": len(parts), "epoch": transfer.epoch if attempt else 0, "turns": turns}
+        self._log.emit(
+            Kind.TRANSFER_START, wire_bytes, req=transfer.request, peer=self._peer.name,
+            conn=lease.connection, blocks=len(transfer.blocks),
+            **{name: count for name, count in told.items() if count > (name != "epoch")},
+        )  # fmt: skip
+        try:
+            if turns > 1:
+                ack = await self._in_turn(transfer, parcels, lease, sound)
+            else:
+                ack = await self._transmit(transfer, parts, lease, sound)
             if ack.status is not frame.Status.APPLIED:
-                raise TransferError(Fault.REFUSED, f"request {transfer.request}", ack.reason)
-            wire_bytes = _wire_bytes(parts)
+                raise _refusal(transfer, ack)
             duration_ns = self._clock.now_ns() - lease.at_ns
             self._log.emit(
                 Kind.TRANSFER_ACKED, wire_bytes, at_ns=lease.at_ns + duration_ns,
@@ -133,13 +206,8 @@ class KvSender:
     ) -> frame.Ack:
         """Write all parts, each on its connection; ``sound`` gathers those that stay of use."""
         lead, *others = parts
-        more: dict[str, int] = {"parts": len(parts)} if others else {}
-        self._log.emit(
-            Kind.TRANSFER_START, _wire_bytes(parts), req=transfer.request,
-            peer=self._peer.name, conn=lead, blocks=len(transfer.blocks), **more,
-        )  # fmt: skip
         try:
-            async with asyncio.timeout(self._clock.seconds(self._pool.transfer_timeout_ns)):
+            async with asyncio.timeout(self._patience_s):
                 if others:
                     return await self._exchange_all(transfer, parts, sound)
                 gaps = self._pool.preempt and not lease.lent
@@ -148,6 +216,22 @@ class KvSender:
             raise TransferError(
                 Fault.TIMEOUT, f"request {transfer.request}", "no acknowledgement in time"
             ) from error
+
+    async def _in_turn(
+        self,
+        transfer: OutgoingTransfer,
+        parcels: tuple[Parcel, ...],
+        lease: Lease,
+        sound: set[int],
+    ) -> frame.Ack:
+        """Parts one by one, each with the time of a transfer."""
+        ack = frame.Ack(frame.Status.APPLIED, transfer.request, transfer.epoch)
+        for parcel in parcels:
+            sound.discard(lease.connection)
+            ack = await self._transmit(transfer, {lease.connection: parcel}, lease, sound)
+            if ack.status is not frame.Status.APPLIED:
+                break
+        return ack
 
     async def _exchange(
         self,
@@ -166,7 +250,7 @@ class KvSender:
             raise TransferError(
                 Fault.UNEXPECTED, f"request {transfer.request}", f"{ack} acknowledges another"
             )
-        if self._lanes[connection].usable and ack.status is not frame.Status.BROKEN:
+        if self._lanes[connection].usable and ack.status in _WHOLE:
             sound.add(connection)
         return ack
 
@@ -177,8 +261,8 @@ class KvSender:
 
         async def part(connection: int, parcel: Parcel) -> frame.Ack:
             ack = await self._exchange(transfer, connection, parcel, sound)
-            if ack.status is frame.Status.BROKEN:
-                raise TransferError(Fault.REFUSED, f"request {transfer.request}", ack.reason)
+            if ack.status not in _WHOLE:
+                raise _refusal(transfer, ack)
             return ack
 
         try:
@@ -240,8 +324,13 @@ class KvSender:
             return
 
 
-def _wire_bytes(parts: Mapping[int, Parcel]) -> int:
-    return sum(parcel.layout.wire_bytes for parcel in parts.values())
+def _refusal(transfer: OutgoingTransfer, ack: frame.Ack) -> TransferError:
+    """What an answer says that is no acknowledgement."""
+    reason = {frame.Status.FULL: Fault.FULL, frame.Status.ABORTED: Fault.ABORTED}.get(
+        ack.status, Fault.REFUSED
+    )
+    broken = ack.status is frame.Status.BROKEN
+    return TransferError(reason, f"request {transfer.request}", ack.reason, broken)
 
 
 def senders_to(

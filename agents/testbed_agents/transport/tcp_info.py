@@ -31,6 +31,7 @@ class TcpInfo:
     lost: int
     total_retrans: int
     delivery_bps: int
+    acked_bytes: int = 0
 
     def emulated(self, slow: float) -> TcpInfo:
         """The same in emulated time, where an emulated second takes ``slow`` of the kernel's."""
@@ -58,6 +59,7 @@ def decode_tcp_info(data: bytes) -> TcpInfo:
         lost=field[14],
         total_retrans=field[31],
         delivery_bps=field[42] * 8,
+        acked_bytes=field[34],
     )
 
 

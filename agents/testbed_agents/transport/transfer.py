@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-INCREMENT = 1
-"""Epoch of the transfer from RLD to MD that follows P's (handoff ``incremental-kv``)."""
+INCREMENT = 1 << 16
+"""First epoch of the transfer from RLD to MD that follows P's (handoff ``incremental-kv``)."""
+
+
+def supersedes(epoch: int, other: int) -> bool:
+    """Whether an attempt of ``epoch`` takes the place of an earlier one of ``other``."""
+    return other < epoch and other // INCREMENT == epoch // INCREMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,10 @@ class IncomingTransfer:
     wire_bytes: int
     peer: str
     connection: int
+    unequal: int = 0
+    """Blocks whose digest is not the sender's; none where digests are checked."""
+    missing: int = 0
+    """Blocks that never came; none where they are counted."""
 
 
 @dataclass(frozen=True, slots=True)
