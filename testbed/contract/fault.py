@@ -12,6 +12,7 @@ from pydantic import Field
 
 from testbed.contract.link import Jitter, Loss
 from testbed.contract.record import Record
+from testbed.contract.sieve import Hold, Sieve
 
 
 class Down(Record):
@@ -62,10 +63,18 @@ class Corruption(Record):
     share: float = Field(gt=0, le=1)
 
 
+class Reordering(Record):
+    """This share of the frames overtakes all others that are under way."""
+
+    kind: Literal["reorder"] = "reorder"
+    share: float = Field(gt=0, le=1)
+
+
 Effect = Annotated[
-    Down | SlowRate | AddedDelay | AddedJitter | AddedLoss | Duplication | Corruption,
+    Down | SlowRate | AddedDelay | AddedJitter | AddedLoss | Duplication | Corruption
+    | Reordering | Sieve | Hold,
     Field(discriminator="kind"),
-]
+]  # fmt: skip
 """What a fault does to one direction of a link."""
 
 

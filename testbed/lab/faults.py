@@ -18,6 +18,7 @@ from typing import Self
 from testbed.contract.event import Kind
 from testbed.contract.fault import LinkFault, NodeFault
 from testbed.contract.link import LinkSpec
+from testbed.contract.sieve import Hold, Sieve
 from testbed.errors import LabError, TestbedError
 from testbed.lab.ledger import Ledger
 from testbed.lab.protocol import Agents, Lab
@@ -157,6 +158,8 @@ class Faults:
         key = _key(fault)
         for link in fault.links:
             self._called[key, link] = fault.name
+            if isinstance(fault.effect, Sieve | Hold):
+                self._wires.count_from_now(link, fault.effect)
             self._begin(key, link, partial(self._strike, fault), partial(self._spare, fault))
 
     def end(self, fault: LinkFault | NodeFault) -> None:
@@ -244,11 +247,26 @@ class Faults:
         if (fault, subject) not in self._held:
             raise LabError(f"undo {fault}", subject, "it is not in force")
         del self._held[fault, subject]
+        counted = self._counted(fault, subject)
         self._ledger.undo("fault", f"{fault} {subject}")
-        self._note(Kind.FAULT_ENDED, fault, subject)
+        self._note(Kind.FAULT_ENDED, fault, subject, counted)
 
-    def _note(self, kind: Kind, fault: str, subject: str) -> None:
-        self._sampler.note(kind, fault=self._called.get((fault, subject), fault), subject=subject)
+    def _counted(self, fault: str, subject: str) -> Sieve | Hold | None:
+        """What counts the packets that it hits, of a fault that does."""
+        for one in self._acting.get(subject, {}).values():
+            if _key(one) == fault and isinstance(one.effect, Sieve | Hold):
+                return one.effect
+        return None
+
+    def _note(
+        self, kind: Kind, fault: str, subject: str, counted: Sieve | Hold | None = None
+    ) -> None:
+        called = self._called.get((fault, subject), fault)
+        if counted is None:
+            self._sampler.note(kind, fault=called, subject=subject)
+        else:
+            hits = self._wires.hits(subject, counted)
+            self._sampler.note(kind, fault=called, subject=subject, hits=hits)
 
     def _refuse_unknown(self, fault: str, subject: str) -> None:
         if fault in ("reshape", "cut") or subject in self._planned:

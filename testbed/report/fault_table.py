@@ -13,10 +13,12 @@ from testbed.contract.fault import (
     LinkFault,
     NodeFault,
     PlannedFault,
+    Reordering,
     SlowCompute,
     SlowRate,
     Stall,
 )
+from testbed.contract.sieve import Hold, Sieve
 from testbed.report import wording
 from testbed.report.chart import Band
 from testbed.report.summary import RunSummary
@@ -91,12 +93,31 @@ def _deed(fault: PlannedFault, slow: float) -> str:
             return f"{wording.share(share)} of the frames arrive twice"
         case Corruption(share=share):
             return f"one bit of {wording.share(share)} of the frames flipped"
+        case Reordering(share=share):
+            return f"{wording.share(share)} of the frames overtake the others"
+        case Hold(stop_ns=stop_ns, each_ns=each_ns):
+            stop, each = (wording.seconds(ns / slow / 1e9) for ns in (stop_ns, each_ns))
+            return f"sends nothing for {stop} of every {each}"
+        case Sieve() as sieve:
+            return _picked(sieve)
         case SlowCompute(factor=factor):
             return f"steps take {factor:g} times their profile"
         case Stall():
             return "reads no KV"
         case FewDescriptors(left=left):
             return f"may open {left} files and sockets more"
+
+
+def _picked(sieve: Sieve) -> str:
+    what = {
+        "syn-loss": f"{wording.share(sieve.share)} of the segments with SYN vanish",
+        "blackhole": "all packets vanish",
+        "mtu": f"packets above {sieve.above} bytes vanish",
+        "mark": f"{wording.share(sieve.share)} of the ECN-capable packets are marked",
+    }[sieve.kind]
+    flows = sieve.flows
+    between = "" if flows.between is None else f" between {' and '.join(flows.between)}"
+    return what + between + ("" if flows.port is None else f", TCP port {flows.port}")
 
 
 def _times(run: RunSummary, fault: PlannedFault) -> str:
