@@ -159,4 +159,42 @@ class AgentFault(Fault):
     effect: AgentEffect
 
 
-PlannedFault = Annotated[LinkFault | NodeFault | AgentFault, Field(discriminator="target")]
+class ResetFault(Fault):
+    """Established TCP connections of nodes end at once; each of its spans is an instant."""
+
+    target: Literal["connections"] = "connections"
+    nodes: tuple[str, ...] = Field(min_length=1)
+    peer: str | None = None
+    """Only connections with this address."""
+    port: int | None = Field(default=None, gt=0, lt=65_536)
+    """Only those with this port at either end."""
+
+
+class TrafficFault(Fault):
+    """Further TCP traffic from some nodes to one, for as long as it is in force.
+
+    Attributes:
+        nodes: who sends.
+        source_addresses: of each, the address that it sends from.
+        port: on which the receiver listens for the first of them; the next ones follow.
+        source_port: of the first connection of all; the next ones follow.
+        flows: connections of each.
+        on_ns, off_ns: means of exponential bursts and gaps, as built; 0 sends all the time.
+    """
+
+    target: Literal["traffic"] = "traffic"
+    nodes: tuple[str, ...] = Field(min_length=1)
+    source_addresses: tuple[str, ...]
+    to: str
+    to_address: str
+    port: int = Field(gt=0, lt=65_536)
+    source_port: int = Field(gt=0, lt=65_536)
+    flows: int = Field(gt=0)
+    on_ns: int = Field(ge=0)
+    off_ns: int = Field(ge=0)
+    seed: int
+
+
+PlannedFault = Annotated[
+    LinkFault | NodeFault | AgentFault | ResetFault | TrafficFault, Field(discriminator="target")
+]

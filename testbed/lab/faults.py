@@ -13,18 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from testbed.contract.event import Kind
-from testbed.contract.fault import LinkFault, NodeFault
+from testbed.contract.fault import LinkFault, NodeFault, ResetFault, TrafficFault
 from testbed.contract.link import LinkSpec
 from testbed.contract.sieve import Hold, Sieve
 from testbed.errors import LabError, TestbedError
 from testbed.lab.ledger import Ledger
 from testbed.lab.protocol import Agents, Lab
+from testbed.lab.reset import reset_connections
 from testbed.lab.sampler import Sampler
+from testbed.lab.traffic import Traffic, streams
 from testbed.lab.wires import Wires
 from testbed.shaping.faulted import faulted
+
+LabFault: TypeAlias = LinkFault | NodeFault | ResetFault | TrafficFault
+"""What the lab applies; agents apply theirs themselves."""
 
 
 class Faults:
@@ -39,6 +44,7 @@ class Faults:
     def __init__(
         self, lab: Lab, wires: Wires, agents: Agents, sampler: Sampler, ledger: Ledger
     ) -> None:
+        self._lab = lab
         self._nodes = lab.node_faults()
         self._names = frozenset(node.name for node in lab.network.nodes)
         self._workers = frozenset(n.name for n in lab.network.nodes if n.role is not None)
@@ -54,6 +60,8 @@ class Faults:
         self._cut: set[str] = set()
         """Links that the plan's faults keep down."""
         self._planned = {link.name: link for link in lab.network.links}
+        self._counts: dict[tuple[str, str], Callable[[], int]] = {}
+        """How often something hit that counts: frames, bytes."""
         self._ending: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -148,8 +156,14 @@ class Faults:
         """Everything passes again."""
         self._end("cut", link)
 
-    def begin(self, fault: LinkFault | NodeFault) -> None:
+    def begin(self, fault: LabFault) -> None:
         """A fault of the plan comes into force, on everything that it names."""
+        if isinstance(fault, ResetFault):
+            self._reset(fault)
+            return
+        if isinstance(fault, TrafficFault):
+            self._begin_traffic(fault)
+            return
         if isinstance(fault, NodeFault):
             for node in fault.nodes:
                 self._called[fault.act, node] = fault.name
@@ -160,10 +174,17 @@ class Faults:
             self._called[key, link] = fault.name
             if isinstance(fault.effect, Sieve | Hold):
                 self._wires.count_from_now(link, fault.effect)
+                self._counts[key, link] = partial(self._wires.hits, link, fault.effect)
             self._begin(key, link, partial(self._strike, fault), partial(self._spare, fault))
 
-    def end(self, fault: LinkFault | NodeFault) -> None:
+    def end(self, fault: LabFault) -> None:
         """It ends; what else acts on the same links goes on."""
+        if isinstance(fault, ResetFault):
+            return
+        if isinstance(fault, TrafficFault):
+            for node in fault.nodes:
+                self._end(_key(fault), node)
+            return
         if isinstance(fault, NodeFault):
             for node in fault.nodes:
                 undo = self._acts[fault.act][1]
@@ -188,6 +209,26 @@ class Faults:
             "restart": (self.restart, None),
             "disconnect": (self.disconnect, self.connect),
         }
+
+    def _begin_traffic(self, fault: TrafficFault) -> None:
+        paths = self._lab.paths()
+        for stream in streams(fault):
+            traffic = Traffic(stream, paths[stream.node], paths[fault.to])
+            key = _key(fault)
+            self._called[key, stream.node] = fault.name
+            self._counts[key, stream.node] = traffic.delivered
+            self._begin(key, stream.node, traffic.begin, traffic.end)
+
+    def _reset(self, fault: ResetFault) -> None:
+        """It is over as soon as it came; ``hits`` are connections."""
+        for node in fault.nodes:
+            key = _key(fault)
+            self._called[key, node] = fault.name
+            self._refuse_unknown(key, node)
+            self._ledger.acquire("fault", f"{key} {node}")
+            self._note(Kind.FAULT_BEGAN, key, node)
+            ended = reset_connections(self._lab.paths()[node], fault.peer, fault.port)
+            self._note(Kind.FAULT_ENDED, key, node, hits=ended)
 
     def _strike(self, fault: LinkFault, link: str) -> None:
         self._acting.setdefault(link, {})[fault.name] = fault
@@ -247,26 +288,16 @@ class Faults:
         if (fault, subject) not in self._held:
             raise LabError(f"undo {fault}", subject, "it is not in force")
         del self._held[fault, subject]
-        counted = self._counted(fault, subject)
         self._ledger.undo("fault", f"{fault} {subject}")
-        self._note(Kind.FAULT_ENDED, fault, subject, counted)
-
-    def _counted(self, fault: str, subject: str) -> Sieve | Hold | None:
-        """What counts the packets that it hits, of a fault that does."""
-        for one in self._acting.get(subject, {}).values():
-            if _key(one) == fault and isinstance(one.effect, Sieve | Hold):
-                return one.effect
-        return None
-
-    def _note(
-        self, kind: Kind, fault: str, subject: str, counted: Sieve | Hold | None = None
-    ) -> None:
-        called = self._called.get((fault, subject), fault)
-        if counted is None:
-            self._sampler.note(kind, fault=called, subject=subject)
+        count = self._counts.pop((fault, subject), None)
+        if count is None:
+            self._note(Kind.FAULT_ENDED, fault, subject)
         else:
-            hits = self._wires.hits(subject, counted)
-            self._sampler.note(kind, fault=called, subject=subject, hits=hits)
+            self._note(Kind.FAULT_ENDED, fault, subject, hits=count())
+
+    def _note(self, kind: Kind, fault: str, subject: str, **count: int) -> None:
+        called = self._called.get((fault, subject), fault)
+        self._sampler.note(kind, fault=called, subject=subject, **count)
 
     def _refuse_unknown(self, fault: str, subject: str) -> None:
         if fault in ("reshape", "cut") or subject in self._planned:
@@ -277,6 +308,6 @@ class Faults:
             )
 
 
-def _key(fault: LinkFault) -> str:
+def _key(fault: LinkFault | ResetFault | TrafficFault) -> str:
     """No author's name may be taken for an act: a link is often called like its wire."""
     return f"planned {fault.name}"

@@ -18,6 +18,7 @@ from testbed.contract.fault import (
     SlowRate,
     Span,
     Stall,
+    TrafficFault,
 )
 from testbed.contract.network import Link, Network
 from testbed.contract.role import NodeKind, Role
@@ -25,7 +26,9 @@ from testbed.contract.scale import RATE_STEP_BPS, Scale
 from testbed.contract.sieve import Hold
 from testbed.errors import PlanError
 from testbed.plan.derive import derived_seed
+from testbed.plan.flows import plan_reset, plan_traffic
 from testbed.plan.packets import effect_of, hold_at_scale, with_gates
+from testbed.scenario import flowfault
 from testbed.scenario.timed import OnAgents, OnLinks, Timed
 from testbed.scenario.value import Scenario
 from testbed.shaping.compile import compile_link
@@ -74,6 +77,16 @@ def plan_faults(
             )  # fmt: skip
             continue
         nodes = _nodes(_listed(choice.node), network, place)
+        if isinstance(choice, flowfault.ResetFault):
+            planned.append(plan_reset(choice, name, place, spans, nodes, network))
+            continue
+        if isinstance(choice, flowfault.TrafficFault):
+            drawn = derived_seed(seed, "fault", str(index), "traffic")
+            others = [one for one in planned if isinstance(one, TrafficFault)]
+            planned.append(
+                plan_traffic(choice, name, place, spans, nodes, network, drawn, scale, others)
+            )
+            continue
         if isinstance(choice, OnAgents):
             _refuse_others_than_agents(nodes, network, place, choice.effect())
             planned.append(

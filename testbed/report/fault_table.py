@@ -14,9 +14,11 @@ from testbed.contract.fault import (
     NodeFault,
     PlannedFault,
     Reordering,
+    ResetFault,
     SlowCompute,
     SlowRate,
     Stall,
+    TrafficFault,
 )
 from testbed.contract.sieve import Hold, Sieve
 from testbed.report import wording
@@ -73,6 +75,10 @@ def _deed(fault: PlannedFault, slow: float) -> str:
     """In words, in emulated units: the plan has rates and delays as they are built."""
     if isinstance(fault, NodeFault):
         return _ACTS[fault.act]
+    if isinstance(fault, ResetFault):
+        return _ended(fault)
+    if isinstance(fault, TrafficFault):
+        return _sent(fault, slow)
     match fault.effect:
         case Down():
             return "nothing passes"
@@ -108,6 +114,23 @@ def _deed(fault: PlannedFault, slow: float) -> str:
             return f"may open {left} files and sockets more"
 
 
+def _ended(fault: ResetFault) -> str:
+    peer = "" if fault.peer is None else f" with {fault.peer}"
+    return "TCP connections" + peer + _with_port(fault.port) + " are reset"
+
+
+def _sent(fault: TrafficFault, slow: float) -> str:
+    how = "all the time"
+    if fault.on_ns:
+        on, off = (wording.seconds(ns / slow / 1e9) for ns in (fault.on_ns, fault.off_ns))
+        how = f"on for {on}, off for {off} on average"
+    return f"send to {fault.to} over {fault.flows} connections each, {how}"
+
+
+def _with_port(port: int | None) -> str:
+    return "" if port is None else f", TCP port {port}"
+
+
 def _picked(sieve: Sieve) -> str:
     what = {
         "syn-loss": f"{wording.share(sieve.share)} of the segments with SYN vanish",
@@ -117,7 +140,7 @@ def _picked(sieve: Sieve) -> str:
     }[sieve.kind]
     flows = sieve.flows
     between = "" if flows.between is None else f" between {' and '.join(flows.between)}"
-    return what + between + ("" if flows.port is None else f", TCP port {flows.port}")
+    return what + between + _with_port(flows.port)
 
 
 def _times(run: RunSummary, fault: PlannedFault) -> str:

@@ -34,6 +34,7 @@ from testbed.contract.fault import (
     Stall,
 )
 from testbed.scenario.entry import Number
+from testbed.scenario.flowfault import ResetFault, TrafficFault
 from testbed.scenario.impairment import PlainJitter, PlainLoss
 from testbed.scenario.linkspec import plain_jitter, plain_loss
 from testbed.scenario.packetfault import (
@@ -225,13 +226,15 @@ FaultChoice: TypeAlias = Annotated[
     DownFault | RateFault | DelayFault | JitterFault | LossFault | DuplicateFault | CorruptFault
     | ReorderFault | SynLossFault | BlackholeFault | MtuFault | MarkFault | HoldFault
     | PauseFault | KillFault | RestartFault | DisconnectFault
-    | SlowFault | StallFault | DescriptorsFault,
+    | SlowFault | StallFault | DescriptorsFault
+    | ResetFault | TrafficFault,
     Field(discriminator="kind"),
 ]  # fmt: skip
-KINDS: tuple[type[OnLinks | OnNodes | OnAgents], ...] = (
+KINDS: tuple[type[OnLinks | OnNodes | OnAgents | ResetFault | TrafficFault], ...] = (
     DownFault, RateFault, DelayFault, JitterFault, LossFault, DuplicateFault, CorruptFault,
     ReorderFault, SynLossFault, BlackholeFault, MtuFault, MarkFault, HoldFault,
     PauseFault, KillFault, RestartFault, DisconnectFault, SlowFault, StallFault, DescriptorsFault,
+    ResetFault, TrafficFault,
 )  # fmt: skip
 """In the order in which lists show them."""
 MOST_FAULTS = 1_000

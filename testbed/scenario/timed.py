@@ -32,6 +32,8 @@ class Timed(Record):
 
     EXAMPLE: ClassVar[str]
     """As a scenario writes it."""
+    INSTANT: ClassVar[bool] = False
+    """Whether it is over as soon as it came."""
 
     name: FaultName | None = key("how the record calls it; left out, its kind and number", None)
     at: Duration = key("when it begins, after the barrier")
@@ -46,7 +48,14 @@ class Timed(Record):
             raise ValueError("duration must be longer than 0 ns; left out, it is to the end")
         if (self.every is None) != (self.times is None):
             raise ValueError("every and times go together: how far apart, and how often")
-        if self.every is not None and (self.duration is None or self.every.ns <= self.duration.ns):
+        if self.INSTANT:
+            if self.duration is not None:
+                raise ValueError("it is over at once: leave duration out")
+            if self.every is not None and self.every.ns < 2:
+                raise ValueError("every must be longer than 1 ns")
+        elif self.every is not None and (
+            self.duration is None or self.every.ns <= self.duration.ns
+        ):
             raise ValueError("every needs a duration, and must be longer than it")
         if self.probability.steps == 0:
             raise ValueError("probability must be above 0 %, or the fault never comes")
