@@ -66,6 +66,16 @@ def reset_connections(path: str, peer: str | None, port: int | None) -> int:
         return sum(_destroy(talk, one) for one in chosen)
 
 
+def can_destroy() -> bool:
+    """Whether this kernel would, asked for a connection that cannot be; as root it knows best."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as talk:
+        talk.bind((0, 0))
+        try:
+            return not _destroy(talk, Connection(0, "0.0.0.0", 0, bytes(_ID_BYTES)))
+        except LabError:
+            return False
+
+
 def established(talk: socket.socket) -> Iterator[Connection]:
     """Every established IPv4 connection of the socket's namespace."""
     ask = _ASK.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ESTABLISHED) + bytes(_ID_BYTES)
