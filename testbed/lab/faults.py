@@ -4,8 +4,7 @@ Faults of links act inside the wires and are the same in every lab; faults of no
 lab at hand can do. Each is in the ledger from before it begins until it is undone, and in the
 record (``fault.began``, ``fault.ended``). What a fault changes is wanted: it is no lost shaping.
 
-Any number of a plan's faults may act on one link at once. The link is then what
-``shaping.faulted`` makes of all of them, so that each can end without the others.
+Any number of a plan's faults may act on one link at once (``lab.linkfaults``).
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from testbed.contract.link import LinkSpec
 from testbed.contract.sieve import Hold, Sieve
 from testbed.errors import LabError, TestbedError
 from testbed.lab.ledger import Ledger
+from testbed.lab.linkfaults import LinkFaults
 from testbed.lab.protocol import Agents, Lab
 from testbed.lab.reset import reset_connections
 from testbed.lab.sampler import Sampler
 from testbed.lab.traffic import Traffic, streams
 from testbed.lab.wires import Wires
-from testbed.shaping.faulted import faulted
 
 LabFault: TypeAlias = LinkFault | NodeFault | ResetFault | TrafficFault
 """What the lab applies; agents apply theirs themselves."""
@@ -47,19 +46,16 @@ class Faults:
         self._lab = lab
         self._nodes = lab.node_faults()
         self._names = frozenset(node.name for node in lab.network.nodes)
+        self._link_names = frozenset(link.name for link in lab.network.links)
         self._workers = frozenset(n.name for n in lab.network.nodes if n.role is not None)
         self._wires = wires
         self._agents = agents
         self._sampler = sampler
         self._ledger = ledger
         self._held: dict[tuple[str, str], None] = {}
-        self._acting: dict[str, dict[str, LinkFault]] = {}
-        """The plan's faults that are in force on each link, by name."""
         self._called: dict[tuple[str, str], str] = {}
         """How the plan calls what is done, by act and node, or by key and link."""
-        self._cut: set[str] = set()
-        """Links that the plan's faults keep down."""
-        self._planned = {link.name: link for link in lab.network.links}
+        self._links = LinkFaults(lab.network, wires, sampler)
         self._counts: dict[tuple[str, str], Callable[[], int]] = {}
         """How often something hit that counts: frames, bytes."""
         self._ending: set[str] = set()
@@ -137,10 +133,10 @@ class Faults:
         old = self._wires.link(link)
 
         def change(name: str) -> None:
-            self._shape(name, forward, backward)
+            self._links.shape(name, forward, backward)
 
         def undo(name: str) -> None:
-            self._shape(name, old.forward, old.backward)
+            self._links.shape(name, old.forward, old.backward)
 
         self._begin("reshape", link, change, undo)
 
@@ -175,7 +171,9 @@ class Faults:
             if isinstance(fault.effect, Sieve | Hold):
                 self._wires.count_from_now(link, fault.effect)
                 self._counts[key, link] = partial(self._wires.hits, link, fault.effect)
-            self._begin(key, link, partial(self._strike, fault), partial(self._spare, fault))
+            self._begin(
+                key, link, partial(self._links.strike, fault), partial(self._links.spare, fault)
+            )
 
     def end(self, fault: LabFault) -> None:
         """It ends; what else acts on the same links goes on."""
@@ -230,39 +228,6 @@ class Faults:
             ended = reset_connections(self._lab.paths()[node], fault.peer, fault.port)
             self._note(Kind.FAULT_ENDED, key, node, hits=ended)
 
-    def _strike(self, fault: LinkFault, link: str) -> None:
-        self._acting.setdefault(link, {})[fault.name] = fault
-        self._become(link)
-
-    def _spare(self, fault: LinkFault, link: str) -> None:
-        del self._acting[link][fault.name]
-        self._become(link)
-
-    def _become(self, link: str) -> None:
-        """Makes a link what all faults that act on it make of it."""
-        acting = tuple(self._acting[link].values())
-        changing = [one for one in acting if not one.cuts]
-        planned = self._planned[link]
-        forward, backward = (
-            faulted(spec, (one.effect for one in changing if getattr(one, way)), link)
-            for way, spec in (("forward", planned.forward), ("backward", planned.backward))
-        )
-        now = self._wires.link(link)
-        if (now.forward, now.backward) != (forward, backward):
-            self._shape(link, forward, backward)
-        cut = any(one.cuts for one in acting)
-        if cut and link not in self._cut:
-            self._wires.cut(link)
-            self._cut.add(link)
-        elif not cut and link in self._cut:
-            self._wires.mend(link)
-            self._cut.discard(link)
-
-    def _shape(self, link: str, forward: LinkSpec, backward: LinkSpec) -> None:
-        self._sampler.sample_now()  # what is shaped from scratch counts from nothing
-        if not self._wires.reshape(link, forward, backward):
-            self._sampler.renew((link,))
-
     def _expect_end(self, fault: str, node: str) -> None:
         self._refuse_unknown(fault, node)
         if node in self._workers:
@@ -300,7 +265,7 @@ class Faults:
         self._sampler.note(kind, fault=called, subject=subject, **count)
 
     def _refuse_unknown(self, fault: str, subject: str) -> None:
-        if fault in ("reshape", "cut") or subject in self._planned:
+        if fault in ("reshape", "cut") or subject in self._link_names:
             self._wires.link(subject)
         elif subject not in self._names:
             raise LabError(
