@@ -5,10 +5,11 @@ That each did what it should is verified on the spot, field by field; else there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
+from testbed.checks.history import NONE, FaultMoment
 from testbed.contract.fault import LinkFault, PlannedFault, Span
 from testbed.contract.plan import Plan
 
@@ -65,7 +66,18 @@ class FaultsKept:
             if spans
             else "the plan has no faults"
         )
+        evidence += _hits(case.history.deeds)
         return found(self.name, self.claim, evidence, broken, Status.INVALID)
+
+
+def _hits(moments: Sequence[FaultMoment]) -> str:
+    """How often each fault hit something that counts: one that hit nothing may be aimed badly."""
+    total: dict[str, int] = {}
+    for one in moments:
+        if one.hits != NONE:
+            total[one.fault] = total.get(one.fault, 0) + one.hits
+    listed = ", ".join(f"{name} {hits}" for name, hits in total.items())
+    return f"; hits: {listed}" if listed else ""
 
 
 def _each(plan: Plan) -> Iterator[tuple[PlannedFault, str]]:

@@ -124,6 +124,8 @@ class FaultMoment:
     fault: str
     subject: str
     began: bool
+    hits: int = NONE
+    """Frames, connections or bytes, where it counts them and is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +319,13 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
         history.falls.append(Fall(t, line.text("peer"), line.truth("wanted")))
     elif kind is Kind.FAULT_BEGAN or kind is Kind.FAULT_ENDED:
         history.deeds.append(
-            FaultMoment(t, line.text("fault"), line.text("subject"), kind is Kind.FAULT_BEGAN)
+            FaultMoment(
+                t,
+                line.text("fault"),
+                line.text("subject"),
+                kind is Kind.FAULT_BEGAN,
+                line.integer_or("hits", NONE),
+            )
         )
     elif kind is Kind.CACHE_MATCHED:
         matched = line.integer("blocks"), line.integer("of")

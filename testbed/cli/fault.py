@@ -18,7 +18,8 @@ def list_() -> int:
     from rich.table import Table
 
     from testbed.cli.app import console
-    from testbed.scenario.injection import KINDS, OnAgents, OnLinks, kind_of
+    from testbed.scenario.injection import KINDS, kind_of
+    from testbed.scenario.timed import OnAgents, OnLinks
 
     table = Table("kind", "acts on", "what happens")
     for kind in KINDS:

@@ -108,7 +108,9 @@ class Kind(StrEnum):
     # peer, how (in words: what is not as planned); the run is invalid
     SHAPING_LOST = "shaping.lost"
     FAULT_BEGAN = "fault.began"  # fault, subject (node or link); it is in force
-    FAULT_ENDED = "fault.ended"  # fault, subject; it is undone
+    FAULT_ENDED = (
+        "fault.ended"  # fault, subject; it is undone (, hits: frames, connections or bytes)
+    )
     # the real clock only: a step that took 5 % longer than its profile, and what was counted by the
     # end (waits that ended late by bucket of testbed.contract.lateness, steps, late ones)
     STEP_LATE = "step.late"  # profile_ns, took_ns

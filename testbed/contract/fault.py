@@ -12,6 +12,7 @@ from pydantic import Field
 
 from testbed.contract.link import Jitter, Loss
 from testbed.contract.record import Record
+from testbed.contract.sieve import Hold, Sieve
 
 
 class Down(Record):
@@ -62,10 +63,18 @@ class Corruption(Record):
     share: float = Field(gt=0, le=1)
 
 
+class Reordering(Record):
+    """This share of the frames overtakes all others that are under way."""
+
+    kind: Literal["reorder"] = "reorder"
+    share: float = Field(gt=0, le=1)
+
+
 Effect = Annotated[
-    Down | SlowRate | AddedDelay | AddedJitter | AddedLoss | Duplication | Corruption,
+    Down | SlowRate | AddedDelay | AddedJitter | AddedLoss | Duplication | Corruption
+    | Reordering | Sieve | Hold,
     Field(discriminator="kind"),
-]
+]  # fmt: skip
 """What a fault does to one direction of a link."""
 
 
@@ -150,4 +159,42 @@ class AgentFault(Fault):
     effect: AgentEffect
 
 
-PlannedFault = Annotated[LinkFault | NodeFault | AgentFault, Field(discriminator="target")]
+class ResetFault(Fault):
+    """Established TCP connections of nodes end at once; each of its spans is an instant."""
+
+    target: Literal["connections"] = "connections"
+    nodes: tuple[str, ...] = Field(min_length=1)
+    peer: str | None = None
+    """Only connections with this address."""
+    port: int | None = Field(default=None, gt=0, lt=65_536)
+    """Only those with this port at either end."""
+
+
+class TrafficFault(Fault):
+    """Further TCP traffic from some nodes to one, for as long as it is in force.
+
+    Attributes:
+        nodes: who sends.
+        source_addresses: of each, the address that it sends from.
+        port: on which the receiver listens for the first of them; the next ones follow.
+        source_port: of the first connection of all; the next ones follow.
+        flows: connections of each.
+        on_ns, off_ns: means of exponential bursts and gaps, as built; 0 sends all the time.
+    """
+
+    target: Literal["traffic"] = "traffic"
+    nodes: tuple[str, ...] = Field(min_length=1)
+    source_addresses: tuple[str, ...]
+    to: str
+    to_address: str
+    port: int = Field(gt=0, lt=65_536)
+    source_port: int = Field(gt=0, lt=65_536)
+    flows: int = Field(gt=0)
+    on_ns: int = Field(ge=0)
+    off_ns: int = Field(ge=0)
+    seed: int
+
+
+PlannedFault = Annotated[
+    LinkFault | NodeFault | AgentFault | ResetFault | TrafficFault, Field(discriminator="target")
+]

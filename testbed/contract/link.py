@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from testbed.contract.record import Record
+from testbed.contract.sieve import Hold, Sieve
 
 
 class RandomLoss(Record):
@@ -79,6 +80,10 @@ class Slot(Record):
     bytes: int = Field(default=0, ge=0)
 
 
+def _is_none_of_a_fault(value: object) -> bool:
+    return not value
+
+
 class LinkSpec(Record):
     """One direction of a link as requested, in SI integers.
 
@@ -91,6 +96,10 @@ class LinkSpec(Record):
             to the MTU means one frame per packet, required wherever loss, reordering,
             duplication or corruption act per packet.
         seed: netem generator seed of this direction.
+        reorder: share of the frames that overtakes all others that are under way.
+        sieves: faults that pick out single packets, by number.
+        gate_ns: longest hold that a fault of the plan may ask for; 0 builds no room for one.
+        hold: when nothing is sent; needs a gate.
     """
 
     rate_bps: int = Field(ge=0)
@@ -105,3 +114,7 @@ class LinkSpec(Record):
     slot: Slot | None = None
     ecn: bool = False
     seed: int = Field(default=0, ge=0, lt=2**64)
+    reorder: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_none_of_a_fault)
+    sieves: tuple[Sieve, ...] = Field(default=(), exclude_if=_is_none_of_a_fault)
+    gate_ns: int = Field(default=0, ge=0, exclude_if=_is_none_of_a_fault)
+    hold: Hold | None = Field(default=None, exclude_if=_is_none_of_a_fault)

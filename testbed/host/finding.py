@@ -39,6 +39,7 @@ class Fact(StrEnum):
     TORCH = "torch"
     ROOT = "root"
     NETEM = "sch_netem on this kernel"
+    FAULTS = "faults of packets on this kernel"
     ENGINE = "container engine"
     CONTAINERS = "containers in the guest"
 
@@ -69,6 +70,7 @@ def judge(machine: Machine) -> tuple[Finding, ...]:
         _torch(machine),
         _root(machine),
         _netem(machine),
+        _faults(machine),
         _engine(machine),
         _containers(machine),
     )
@@ -161,6 +163,14 @@ def _netem(machine: Machine) -> Finding:
         return Finding(Fact.NETEM, Level.OK, "yes (not needed for the guest)")
     remedy = "use the guest, or boot a kernel with sch_netem"
     return Finding(Fact.NETEM, Level.ABSENT, "no (not needed for the guest)", remedy)
+
+
+def _faults(machine: Machine) -> Finding:
+    if not machine.host_fault_lacks:
+        return Finding(Fact.FAULTS, Level.OK, "all kinds (not needed for the guest)")
+    listed = ", ".join(machine.host_fault_lacks)
+    remedy = "use the guest, or boot a kernel that has them"
+    return Finding(Fact.FAULTS, Level.ABSENT, f"no {listed} (not needed for the guest)", remedy)
 
 
 def _engine(machine: Machine) -> Finding:

@@ -16,6 +16,7 @@ from testbed.host import debian
 from testbed.lab.compose.plugin import places
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.kernel.probe import BootResult, probe_boot
+from testbed.lab.host.faultneeds import lacks
 from testbed.lab.host.refusal import has_netem
 
 _CONTAINER_PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2", "runc", "mke2fs")
@@ -47,6 +48,8 @@ class Machine:
     """CUDA version that the installed torch was built for; None for a CPU build."""
     torch_installed: bool
     gpu: bool
+    host_fault_lacks: tuple[str, ...] = ()
+    """What some kinds of faults need of the running kernel, and it has not."""
 
 
 def read_machine() -> Machine:
@@ -73,6 +76,7 @@ def read_machine() -> Machine:
         missing_container_programs=_missing_container_programs(),
         torch_cuda=cuda,
         torch_installed=installed,
+        host_fault_lacks=lacks(),
         gpu=any(Path(name).exists() for name in ("/dev/nvidia0", "/dev/kfd")),
     )
 

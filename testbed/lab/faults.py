@@ -4,8 +4,7 @@ Faults of links act inside the wires and are the same in every lab; faults of no
 lab at hand can do. Each is in the ledger from before it begins until it is undone, and in the
 record (``fault.began``, ``fault.ended``). What a fault changes is wanted: it is no lost shaping.
 
-Any number of a plan's faults may act on one link at once. The link is then what
-``shaping.faulted`` makes of all of them, so that each can end without the others.
+Any number of a plan's faults may act on one link at once (``lab.linkfaults``).
 """
 
 from __future__ import annotations
@@ -13,17 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from testbed.contract.event import Kind
-from testbed.contract.fault import LinkFault, NodeFault
+from testbed.contract.fault import LinkFault, NodeFault, ResetFault, TrafficFault
 from testbed.contract.link import LinkSpec
+from testbed.contract.sieve import Hold, Sieve
 from testbed.errors import LabError, TestbedError
 from testbed.lab.ledger import Ledger
+from testbed.lab.linkfaults import LinkFaults
 from testbed.lab.protocol import Agents, Lab
+from testbed.lab.reset import reset_connections
 from testbed.lab.sampler import Sampler
+from testbed.lab.traffic import Traffic, streams
 from testbed.lab.wires import Wires
-from testbed.shaping.faulted import faulted
+
+LabFault: TypeAlias = LinkFault | NodeFault | ResetFault | TrafficFault
+"""What the lab applies; agents apply theirs themselves."""
 
 
 class Faults:
@@ -38,21 +43,21 @@ class Faults:
     def __init__(
         self, lab: Lab, wires: Wires, agents: Agents, sampler: Sampler, ledger: Ledger
     ) -> None:
+        self._lab = lab
         self._nodes = lab.node_faults()
         self._names = frozenset(node.name for node in lab.network.nodes)
+        self._link_names = frozenset(link.name for link in lab.network.links)
         self._workers = frozenset(n.name for n in lab.network.nodes if n.role is not None)
         self._wires = wires
         self._agents = agents
         self._sampler = sampler
         self._ledger = ledger
         self._held: dict[tuple[str, str], None] = {}
-        self._acting: dict[str, dict[str, LinkFault]] = {}
-        """The plan's faults that are in force on each link, by name."""
         self._called: dict[tuple[str, str], str] = {}
         """How the plan calls what is done, by act and node, or by key and link."""
-        self._cut: set[str] = set()
-        """Links that the plan's faults keep down."""
-        self._planned = {link.name: link for link in lab.network.links}
+        self._links = LinkFaults(lab.network, wires, sampler)
+        self._counts: dict[tuple[str, str], Callable[[], int]] = {}
+        """How often something hit that counts: frames, bytes."""
         self._ending: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -128,10 +133,10 @@ class Faults:
         old = self._wires.link(link)
 
         def change(name: str) -> None:
-            self._shape(name, forward, backward)
+            self._links.shape(name, forward, backward)
 
         def undo(name: str) -> None:
-            self._shape(name, old.forward, old.backward)
+            self._links.shape(name, old.forward, old.backward)
 
         self._begin("reshape", link, change, undo)
 
@@ -147,8 +152,14 @@ class Faults:
         """Everything passes again."""
         self._end("cut", link)
 
-    def begin(self, fault: LinkFault | NodeFault) -> None:
+    def begin(self, fault: LabFault) -> None:
         """A fault of the plan comes into force, on everything that it names."""
+        if isinstance(fault, ResetFault):
+            self._reset(fault)
+            return
+        if isinstance(fault, TrafficFault):
+            self._begin_traffic(fault)
+            return
         if isinstance(fault, NodeFault):
             for node in fault.nodes:
                 self._called[fault.act, node] = fault.name
@@ -157,10 +168,21 @@ class Faults:
         key = _key(fault)
         for link in fault.links:
             self._called[key, link] = fault.name
-            self._begin(key, link, partial(self._strike, fault), partial(self._spare, fault))
+            if isinstance(fault.effect, Sieve | Hold):
+                self._wires.count_from_now(link, fault.effect)
+                self._counts[key, link] = partial(self._wires.hits, link, fault.effect)
+            self._begin(
+                key, link, partial(self._links.strike, fault), partial(self._links.spare, fault)
+            )
 
-    def end(self, fault: LinkFault | NodeFault) -> None:
+    def end(self, fault: LabFault) -> None:
         """It ends; what else acts on the same links goes on."""
+        if isinstance(fault, ResetFault):
+            return
+        if isinstance(fault, TrafficFault):
+            for node in fault.nodes:
+                self._end(_key(fault), node)
+            return
         if isinstance(fault, NodeFault):
             for node in fault.nodes:
                 undo = self._acts[fault.act][1]
@@ -186,38 +208,25 @@ class Faults:
             "disconnect": (self.disconnect, self.connect),
         }
 
-    def _strike(self, fault: LinkFault, link: str) -> None:
-        self._acting.setdefault(link, {})[fault.name] = fault
-        self._become(link)
+    def _begin_traffic(self, fault: TrafficFault) -> None:
+        paths = self._lab.paths()
+        for stream in streams(fault):
+            traffic = Traffic(stream, paths[stream.node], paths[fault.to])
+            key = _key(fault)
+            self._called[key, stream.node] = fault.name
+            self._counts[key, stream.node] = traffic.delivered
+            self._begin(key, stream.node, traffic.begin, traffic.end)
 
-    def _spare(self, fault: LinkFault, link: str) -> None:
-        del self._acting[link][fault.name]
-        self._become(link)
-
-    def _become(self, link: str) -> None:
-        """Makes a link what all faults that act on it make of it."""
-        acting = tuple(self._acting[link].values())
-        changing = [one for one in acting if not one.cuts]
-        planned = self._planned[link]
-        forward, backward = (
-            faulted(spec, (one.effect for one in changing if getattr(one, way)), link)
-            for way, spec in (("forward", planned.forward), ("backward", planned.backward))
-        )
-        now = self._wires.link(link)
-        if (now.forward, now.backward) != (forward, backward):
-            self._shape(link, forward, backward)
-        cut = any(one.cuts for one in acting)
-        if cut and link not in self._cut:
-            self._wires.cut(link)
-            self._cut.add(link)
-        elif not cut and link in self._cut:
-            self._wires.mend(link)
-            self._cut.discard(link)
-
-    def _shape(self, link: str, forward: LinkSpec, backward: LinkSpec) -> None:
-        self._sampler.sample_now()  # what is shaped from scratch counts from nothing
-        if not self._wires.reshape(link, forward, backward):
-            self._sampler.renew((link,))
+    def _reset(self, fault: ResetFault) -> None:
+        """It is over as soon as it came; ``hits`` are connections."""
+        for node in fault.nodes:
+            key = _key(fault)
+            self._called[key, node] = fault.name
+            self._refuse_unknown(key, node)
+            self._ledger.acquire("fault", f"{key} {node}")
+            self._note(Kind.FAULT_BEGAN, key, node)
+            ended = reset_connections(self._lab.paths()[node], fault.peer, fault.port)
+            self._note(Kind.FAULT_ENDED, key, node, hits=ended)
 
     def _expect_end(self, fault: str, node: str) -> None:
         self._refuse_unknown(fault, node)
@@ -245,13 +254,18 @@ class Faults:
             raise LabError(f"undo {fault}", subject, "it is not in force")
         del self._held[fault, subject]
         self._ledger.undo("fault", f"{fault} {subject}")
-        self._note(Kind.FAULT_ENDED, fault, subject)
+        count = self._counts.pop((fault, subject), None)
+        if count is None:
+            self._note(Kind.FAULT_ENDED, fault, subject)
+        else:
+            self._note(Kind.FAULT_ENDED, fault, subject, hits=count())
 
-    def _note(self, kind: Kind, fault: str, subject: str) -> None:
-        self._sampler.note(kind, fault=self._called.get((fault, subject), fault), subject=subject)
+    def _note(self, kind: Kind, fault: str, subject: str, **count: int) -> None:
+        called = self._called.get((fault, subject), fault)
+        self._sampler.note(kind, fault=called, subject=subject, **count)
 
     def _refuse_unknown(self, fault: str, subject: str) -> None:
-        if fault in ("reshape", "cut") or subject in self._planned:
+        if fault in ("reshape", "cut") or subject in self._link_names:
             self._wires.link(subject)
         elif subject not in self._names:
             raise LabError(
@@ -259,6 +273,6 @@ class Faults:
             )
 
 
-def _key(fault: LinkFault) -> str:
+def _key(fault: LinkFault | ResetFault | TrafficFault) -> str:
     """No author's name may be taken for an act: a link is often called like its wire."""
     return f"planned {fault.name}"

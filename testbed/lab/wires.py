@@ -11,8 +11,10 @@ from types import TracebackType
 
 from testbed.contract.link import LinkSpec
 from testbed.contract.network import Link, Network
+from testbed.contract.sieve import Hold, Sieve
 from testbed.errors import FidelityError, LabError
 from testbed.lab.tc import FieldCheck, LinkCounters, Wire
+from testbed.lab.tc.programs import Programs
 
 
 class Wires:
@@ -21,7 +23,13 @@ class Wires:
     def __init__(self, network: Network, paths: Mapping[str, str]) -> None:
         self._links = {link.name: link for link in network.links}
         self._cut: set[str] = set()
-        self._wires = {name: Wire(paths[name]) for name in dict.fromkeys(self._owners().values())}
+        self._programs = Programs()
+        self._wires = {
+            name: Wire(paths[name], self._programs)
+            for name in dict.fromkeys(self._owners().values())
+        }
+        self._held: dict[str, int] = {}
+        """Frames that the gates of a link had held when a hold began there."""
 
     def __enter__(self) -> Wires:
         return self
@@ -34,6 +42,7 @@ class Wires:
     ) -> None:
         for wire in self._wires.values():
             wire.close()
+        self._programs.close()
 
     def _owners(self) -> dict[str, str]:
         return {link.name: link.wire for link in self._links.values()}
@@ -99,7 +108,7 @@ class Wires:
         Raises:
             FidelityError: a field is not as it is meant to be.
         """
-        self._wires[name] = wire = Wire(path)
+        self._wires[name] = wire = Wire(path, self._programs)
         anew = any(not check.ok for check in self.read_wire(name))
         if anew:
             for link in self.links_of(name):
@@ -134,6 +143,25 @@ class Wires:
         self._links[name] = new
         refuse_differences(name, self.read_wire(old.wire))
         return kept
+
+    def count_from_now(self, name: str, effect: Sieve | Hold) -> None:
+        """What a fault of single packets hits on a link counts from nothing."""
+        devices = self._leaving(name)
+        if isinstance(effect, Sieve):
+            self._programs.forget(devices, effect.number)
+        else:
+            self._held[name] = self._programs.held(devices)
+
+    def hits(self, name: str, effect: Sieve | Hold) -> int:
+        """How many frames it hit since then, both ways; those of a filter that is gone as well."""
+        devices = self._leaving(name)
+        if isinstance(effect, Sieve):
+            return self._programs.hits(devices, effect.number)
+        return self._programs.held(devices) - self._held.get(name, 0)
+
+    def _leaving(self, name: str) -> tuple[str, str]:
+        link = self.link(name)
+        return link.a.wire_device, link.b.wire_device
 
     def cut(self, name: str) -> None:
         """Lets nothing pass; what is queued is lost, what left the queue still arrives.

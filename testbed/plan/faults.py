@@ -18,13 +18,18 @@ from testbed.contract.fault import (
     SlowRate,
     Span,
     Stall,
+    TrafficFault,
 )
 from testbed.contract.network import Link, Network
 from testbed.contract.role import NodeKind, Role
 from testbed.contract.scale import RATE_STEP_BPS, Scale
+from testbed.contract.sieve import Hold
 from testbed.errors import PlanError
 from testbed.plan.derive import derived_seed
-from testbed.scenario.injection import OnAgents, OnLinks, Timed
+from testbed.plan.flows import plan_reset, plan_traffic
+from testbed.plan.packets import effect_of, hold_at_scale, with_gates
+from testbed.scenario import flowfault
+from testbed.scenario.timed import OnAgents, OnLinks, Timed
 from testbed.scenario.value import Scenario
 from testbed.shaping.compile import compile_link
 from testbed.shaping.faulted import faulted
@@ -60,16 +65,28 @@ def plan_faults(
         )))  # fmt: skip
         if isinstance(choice, OnLinks):
             links = _links(_listed(choice.link), network, place)
+            drawn = derived_seed(seed, "fault", str(index), "packets")
+            effect = effect_of(choice, network, index, drawn, place)
             planned.append(
                 LinkFault(
                     name=name, place=place, spans=spans, links=links,
                     forward=choice.direction != "backward",
                     backward=choice.direction != "forward",
-                    effect=_at_scale(choice.effect(), scale),
+                    effect=_at_scale(effect, scale),
                 )
             )  # fmt: skip
             continue
         nodes = _nodes(_listed(choice.node), network, place)
+        if isinstance(choice, flowfault.ResetFault):
+            planned.append(plan_reset(choice, name, place, spans, nodes, network))
+            continue
+        if isinstance(choice, flowfault.TrafficFault):
+            drawn = derived_seed(seed, "fault", str(index), "traffic")
+            others = [one for one in planned if isinstance(one, TrafficFault)]
+            planned.append(
+                plan_traffic(choice, name, place, spans, nodes, network, drawn, scale, others)
+            )
+            continue
         if isinstance(choice, OnAgents):
             _refuse_others_than_agents(nodes, network, place, choice.effect())
             planned.append(
@@ -81,7 +98,7 @@ def plan_faults(
         if lab == "mininet":
             _refuse_without_containers(fault, network)
         planned.append(fault)
-    _refuse_together(planned, network)
+    _refuse_together(planned, with_gates(network, planned))
     _refuse_busy_nodes(planned, network)
     _refuse_doubled(planned)
     return tuple(planned)
@@ -268,6 +285,8 @@ def _at_scale(effect: Effect, scale: Scale) -> Effect:
         case SlowRate():
             bps = effect.rate_bps * scale.size / scale.slow
             return SlowRate(rate_bps=max(1, round(bps / RATE_STEP_BPS)) * RATE_STEP_BPS)
+        case Hold():
+            return hold_at_scale(effect, scale)
         case AddedDelay():
             return AddedDelay(delay_ns=scale.lab_ns(effect.delay_ns))
         case AddedJitter(jitter=jitter):

@@ -23,6 +23,7 @@ from testbed.plan.faults import agent_faults, plan_faults
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.hostfacts import HostFacts
 from testbed.plan.network import build_network
+from testbed.plan.packets import with_gates
 from testbed.plan.refuse import (
     refuse_clock_and_place,
     refuse_requests,
@@ -80,6 +81,7 @@ def make_plan(
     prices = scenario.file.prices
     built = paced(network, scale.slow)
     faults = plan_faults(scenario, built, seed, scale, lab)
+    built = with_gates(built, faults)
     agents = agent_configs(scenario, members, requests, seed, barrier_ns, paths, scale.slow)
     counts = {role: scenario.count(role) for role in Role}
     return Plan(

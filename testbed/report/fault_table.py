@@ -13,10 +13,14 @@ from testbed.contract.fault import (
     LinkFault,
     NodeFault,
     PlannedFault,
+    Reordering,
+    ResetFault,
     SlowCompute,
     SlowRate,
     Stall,
+    TrafficFault,
 )
+from testbed.contract.sieve import Hold, Sieve
 from testbed.report import wording
 from testbed.report.chart import Band
 from testbed.report.summary import RunSummary
@@ -71,6 +75,10 @@ def _deed(fault: PlannedFault, slow: float) -> str:
     """In words, in emulated units: the plan has rates and delays as they are built."""
     if isinstance(fault, NodeFault):
         return _ACTS[fault.act]
+    if isinstance(fault, ResetFault):
+        return _ended(fault)
+    if isinstance(fault, TrafficFault):
+        return _sent(fault, slow)
     match fault.effect:
         case Down():
             return "nothing passes"
@@ -91,12 +99,48 @@ def _deed(fault: PlannedFault, slow: float) -> str:
             return f"{wording.share(share)} of the frames arrive twice"
         case Corruption(share=share):
             return f"one bit of {wording.share(share)} of the frames flipped"
+        case Reordering(share=share):
+            return f"{wording.share(share)} of the frames overtake the others"
+        case Hold(stop_ns=stop_ns, each_ns=each_ns):
+            stop, each = (wording.seconds(ns / slow / 1e9) for ns in (stop_ns, each_ns))
+            return f"sends nothing for {stop} of every {each}"
+        case Sieve() as sieve:
+            return _picked(sieve)
         case SlowCompute(factor=factor):
             return f"steps take {factor:g} times their profile"
         case Stall():
             return "reads no KV"
         case FewDescriptors(left=left):
             return f"may open {left} files and sockets more"
+
+
+def _ended(fault: ResetFault) -> str:
+    peer = "" if fault.peer is None else f" with {fault.peer}"
+    return "TCP connections" + peer + _with_port(fault.port) + " are reset"
+
+
+def _sent(fault: TrafficFault, slow: float) -> str:
+    how = "all the time"
+    if fault.on_ns:
+        on, off = (wording.seconds(ns / slow / 1e9) for ns in (fault.on_ns, fault.off_ns))
+        how = f"on for {on}, off for {off} on average"
+    return f"send to {fault.to} over {fault.flows} connections each, {how}"
+
+
+def _with_port(port: int | None) -> str:
+    return "" if port is None else f", TCP port {port}"
+
+
+def _picked(sieve: Sieve) -> str:
+    what = {
+        "syn-loss": f"{wording.share(sieve.share)} of the segments with SYN vanish",
+        "blackhole": "all packets vanish",
+        "mtu": f"packets above {sieve.above} bytes vanish",
+        "mark": f"{wording.share(sieve.share)} of the ECN-capable packets are marked",
+    }[sieve.kind]
+    flows = sieve.flows
+    between = "" if flows.between is None else f" between {' and '.join(flows.between)}"
+    return what + between + _with_port(flows.port)
 
 
 def _times(run: RunSummary, fault: PlannedFault) -> str:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from testbed.contract.fault import AgentFault, LinkFault, NodeFault, PlannedFault
+from testbed.contract.fault import AgentFault, PlannedFault, ResetFault
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
 from testbed.errors import LabError
-from testbed.lab.faults import Faults
+from testbed.lab.faults import Faults, LabFault
 from testbed.lab.guard import Guard
 from testbed.lab.protocol import Agents
 from testbed.lab.sampler import Sampler
@@ -54,7 +54,7 @@ def planned_deeds(faults: Sequence[PlannedFault]) -> tuple[Deed, ...]:
         Deed(span.end_ns, partial(_end, fault))
         for fault in outside
         for span in fault.spans
-        if span.end_ns is not None
+        if span.end_ns is not None and not isinstance(fault, ResetFault)
     ]
     begins = [
         Deed(span.begin_ns, partial(_begin, fault)) for fault in outside for span in fault.spans
@@ -62,11 +62,11 @@ def planned_deeds(faults: Sequence[PlannedFault]) -> tuple[Deed, ...]:
     return (*ends, *begins)
 
 
-def _begin(fault: LinkFault | NodeFault, faults: Faults) -> None:
+def _begin(fault: LabFault, faults: Faults) -> None:
     faults.begin(fault)
 
 
-def _end(fault: LinkFault | NodeFault, faults: Faults) -> None:
+def _end(fault: LabFault, faults: Faults) -> None:
     faults.end(fault)
 
 

@@ -24,6 +24,7 @@ from testbed.errors import (
 from testbed.lab.guest.boot import Kernel, Orders, Outcome, boot, code_snapshot, tail
 from testbed.lab.guest.kernel.cache import cache_root, kernel_path
 from testbed.lab.guest.progress import Progress
+from testbed.lab.host.faultneeds import refuse_faults
 from testbed.lab.host.refusal import read_host_kernel, refuse_host
 from testbed.lab.hostledger import HostLedger
 from testbed.lab.program import run_module
@@ -171,6 +172,7 @@ def _refuse_on_host(plan: Plan) -> None:
             f"testbed compose {plan.scenario} > compose.yaml, then docker compose up",
         )  # fmt: skip
     refuse_host(read_host_kernel(), plan.agents[0].tcp)
+    refuse_faults(plan.faults)
 
 
 def _boot(

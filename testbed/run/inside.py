@@ -45,7 +45,7 @@ _LIMITS = (
 """Limits of the guest's kernel that hold for every namespace. Large queues of padding are one
 shared page and need no memory, so TCP must not slow down for them; and without the last line freed
 pages come back scattered, each a mapping of its own on the host."""
-
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
 Work: TypeAlias = Callable[[Plan, Path, Lab, Wires, Ledger, Mark], None]
 """What is done in a built lab whose links read back as planned."""
@@ -64,6 +64,7 @@ def run_plan(run: Path, work: Work) -> None:
     mark.touch(time.time_ns())
     if plan.host == "guest":
         Namespaces({"guest": HERE}).write_sysctls("guest", _LIMITS)
+        _allow(plan.agents[0].tcp.congestion)
     ledger = Ledger(run / "ledger.jsonl")
     try:
         with (
@@ -83,6 +84,13 @@ def run_plan(run: Path, work: Work) -> None:
             work(plan, run, lab, wires, ledger, mark)
     finally:
         ledger.close()
+
+
+def _allow(congestion: str) -> None:
+    """Lets namespaces use a congestion control that the kernel keeps for its first one (DCTCP)."""
+    allowed = _ALLOWED.read_text(encoding="ascii").split()
+    if congestion not in allowed:
+        _ALLOWED.write_text(" ".join((*allowed, congestion)), encoding="ascii")
 
 
 @contextmanager

@@ -6,6 +6,8 @@
         └────── rate stage (inner device) ───────┘     └ delay stage (wire device) ┘
     with jitter that keeps order, the delay stage is   [ program: departure time ]
                                                        [ netem: least delay, loss, … ][ fq ]
+    with a gate that faults may close                  [ program: stops ][ netem ][ fq ]
+    faults of single packets come before the netem     [ programs: drop, mark, count ][ netem ]
 
 Why netem for the rate: it serialises every packet exactly (departure = departure of
 the packet before + length / rate), where tbf and htb let a bucketful leave at once
@@ -26,16 +28,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import IPv4Address
 
 from testbed.contract.link import FourState, GilbertElliott, Jitter, LinkSpec, Loss, RandomLoss
+from testbed.contract.sieve import Sieve
 from testbed.errors import PlanError
 from testbed.shaping.distribution import table_of
 from testbed.shaping.qdisc import (
     U32_MAX,
     Fq,
+    Gate,
     GeModel,
     GiModel,
     Netem,
+    PacketFilter,
     Police,
     QdiscSpec,
     SlotConfig,
@@ -55,16 +61,21 @@ UNBOUNDED = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class StagePair:
-    """What sits on the inner device (rate) and on the outgoing wire device (delay)."""
+    """What sits on the inner device (rate) and on the outgoing wire device (delay, sieves)."""
 
     rate: tuple[QdiscSpec, ...]
     delay: tuple[QdiscSpec, ...]
+    sieves: tuple[PacketFilter, ...] = ()
 
 
 def compile_link(spec: LinkSpec, subject: str = "link") -> StagePair:
     """Both stages of one direction. PlanError names ``subject`` and the reason."""
     refuse_unphysical(spec, subject)
-    return StagePair(rate=_rate_stage(spec, subject), delay=_delay_stage(spec, subject))
+    return StagePair(
+        rate=_rate_stage(spec, subject),
+        delay=_delay_stage(spec, subject),
+        sieves=tuple(_filter(sieve, spec.seed) for sieve in spec.sieves),
+    )
 
 
 def share_to_u32(share: float) -> int:
@@ -90,7 +101,39 @@ def _rate_stage(spec: LinkSpec, subject: str) -> tuple[QdiscSpec, ...]:
     return (police, Netem(limit=limit, rate=rate, seed=spec.seed))
 
 
+def _filter(sieve: Sieve, seed: int) -> PacketFilter:
+    """Each direction draws from a seed of its own."""
+    flows = sieve.flows
+    return PacketFilter(
+        number=sieve.number,
+        marks=sieve.marks,
+        opens=sieve.kind == "syn-loss",
+        between=None
+        if flows.between is None
+        else (address_word(flows.between[0]), address_word(flows.between[1])),
+        port=flows.port,
+        above=sieve.above,
+        threshold=share_to_u32(sieve.share),
+        seed=(sieve.seed ^ seed) if sieve.share < 1 else 0,
+    )
+
+
+def address_word(address: str) -> int:
+    """An IPv4 address as x86-64 reads it from a packet."""
+    return int.from_bytes(IPv4Address(address).packed, "little")
+
+
 def _delay_stage(spec: LinkSpec, subject: str) -> tuple[QdiscSpec, ...]:
+    if spec.gate_ns:
+        hold = spec.hold
+        gate = Gate(
+            stop_ns=hold.stop_ns if hold else 0,
+            each_ns=hold.each_ns if hold else 0,
+            rate=spec.rate_bps // 8,
+            delay_ns=spec.delay_ns,
+        )
+        netem = _delay_netem(spec, subject, spec.delay_ns, spec.jitter)
+        return (gate, netem, Fq(limit=UNBOUNDED))
     if spec.jitter is None or spec.jitter.reorder:
         return (_delay_netem(spec, subject, spec.delay_ns, spec.jitter),)
     pacer = wander(spec.delay_ns, spec.jitter, spec.seed)
@@ -101,7 +144,7 @@ def _delay_stage(spec: LinkSpec, subject: str) -> tuple[QdiscSpec, ...]:
 def _delay_netem(spec: LinkSpec, subject: str, latency_ns: int, drawn: Jitter | None) -> Netem:
     """The netem of the delay stage; ``drawn`` is jitter that netem draws per packet."""
     spread = spec.jitter.spread_ns if spec.jitter else 0
-    longest = spec.delay_ns + 4 * spread + (spec.slot.max_ns if spec.slot else 0)
+    longest = spec.delay_ns + 4 * spread + (spec.slot.max_ns if spec.slot else 0) + spec.gate_ns
     in_flight = spec.rate_bps * longest // (8 * NS) + 1
     loss = spec.loss
     return Netem(
@@ -113,6 +156,8 @@ def _delay_netem(spec: LinkSpec, subject: str, latency_ns: int, drawn: Jitter | 
         loss_model=_loss_model(loss),
         duplicate=share_to_u32(spec.duplicate),
         corrupt=share_to_u32(spec.corrupt),
+        gap=1 if spec.reorder else 0,
+        reorder=share_to_u32(spec.reorder),
         ecn=spec.ecn,
         slot=SlotConfig(spec.slot.min_ns, spec.slot.max_ns, spec.slot.packets, spec.slot.bytes)
         if spec.slot

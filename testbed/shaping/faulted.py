@@ -7,7 +7,10 @@ The order in which faults came does not matter, and taking one away leaves the o
     jitter     variances add up; all of one shape keep it, a mixture is taken as normal
     loss       independent losses multiply what survives; one bursty model may be among them
     duplicate, corrupt     independent chances
+    reorder    independent chances
     down       everything is lost
+    sieves     one behind the other, by the number of their fault
+    hold       one at a time
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from testbed.contract.fault import (
     Down,
     Duplication,
     Effect,
+    Reordering,
     SlowRate,
 )
 from testbed.contract.link import (
@@ -34,6 +38,7 @@ from testbed.contract.link import (
     Loss,
     RandomLoss,
 )
+from testbed.contract.sieve import Hold, Sieve
 from testbed.errors import PlanError
 from testbed.shaping.refusal import EVERYTHING
 
@@ -45,8 +50,8 @@ def faulted(spec: LinkSpec, effects: Iterable[Effect], subject: str) -> LinkSpec
         subject: names the link in an error.
 
     Raises:
-        PlanError: two of them cannot act at once: both bursts of loss, or one with a four-state
-            model.
+        PlanError: two of them cannot act at once: both bursts of loss, one with a four-state
+            model, or two holds.
     """
     acting = tuple(effects)
     rates = [spec.rate_bps, *(one.rate_bps for one in acting if isinstance(one, SlowRate))]
@@ -67,6 +72,13 @@ def faulted(spec: LinkSpec, effects: Iterable[Effect], subject: str) -> LinkSpec
             "corrupt": _any(
                 [spec.corrupt, *(one.share for one in acting if isinstance(one, Corruption))]
             ),
+            "reorder": _any(
+                [spec.reorder, *(one.share for one in acting if isinstance(one, Reordering))]
+            ),
+            "sieves": tuple(
+                sorted((one for one in acting if isinstance(one, Sieve)), key=_by_number)
+            ),
+            "hold": _single([one for one in acting if isinstance(one, Hold)], subject),
         }
     )
 
@@ -77,6 +89,19 @@ def _any(chances: list[float]) -> float:
     if len(given) < 2:
         return given[0] if given else 0.0
     return 1 - math.prod(1 - chance for chance in given)
+
+
+def _by_number(sieve: Sieve) -> int:
+    return sieve.number
+
+
+def _single(holds: list[Hold], subject: str) -> Hold | None:
+    if len(holds) > 1:
+        raise PlanError(
+            "put faults on a link", subject, "two holds would act at once",
+            "let one end before the other begins",
+        )  # fmt: skip
+    return holds[0] if holds else None
 
 
 def _mixed(jitters: list[Jitter]) -> Jitter | None:

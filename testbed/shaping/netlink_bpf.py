@@ -21,9 +21,9 @@ class LoadedProgram:
     number: int
 
 
-def encode_bpf(program_fd: int) -> bytes:
+def encode_bpf(program_fd: int, name: str = NAME) -> bytes:
     """The payload of TCA_OPTIONS; the descriptor must be open in the sending process."""
-    return u32(A_FD, program_fd) + text(A_NAME, NAME) + u32(A_FLAGS, DIRECT_ACTION)
+    return u32(A_FD, program_fd) + text(A_NAME, name) + u32(A_FLAGS, DIRECT_ACTION)
 
 
 def decode_bpf(options: bytes) -> LoadedProgram:

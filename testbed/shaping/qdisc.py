@@ -152,4 +152,42 @@ class Pacer:
     delays_ns: tuple[int, ...] = field(repr=False)
 
 
-QdiscSpec: TypeAlias = Netem | Tbf | Htb | HtbClass | Police | Fq | Pacer
+@dataclass(frozen=True, slots=True)
+class PacketFilter:
+    """A program that drops or marks the packets that it picks out, and counts them.
+
+    Attributes:
+        number: where it stands among others; the first that drops a packet is the last to see it.
+        between: two addresses as the packet has them, as 32-bit numbers of this machine.
+        threshold: share of those that fit, in 32-bit fixed point.
+    """
+
+    kind: ClassVar[str] = "bpf"
+
+    number: int
+    marks: bool = False
+    opens: bool = False
+    """Only TCP segments with SYN."""
+    between: tuple[int, int] | None = None
+    port: int | None = None
+    above: int = 0
+    threshold: int = U32_MAX
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A program that lets frames begin only outside of stops, one behind the other at ``rate``.
+
+    ``stop_ns`` 0: it is open. ``delay_ns`` is that of the netem below it.
+    """
+
+    kind: ClassVar[str] = "bpf"
+
+    stop_ns: int
+    each_ns: int
+    rate: int
+    delay_ns: int
+
+
+QdiscSpec: TypeAlias = Netem | Tbf | Htb | HtbClass | Police | Fq | Pacer | PacketFilter | Gate

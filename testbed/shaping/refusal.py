@@ -62,6 +62,7 @@ def _causes(spec: LinkSpec) -> list[tuple[str, str]]:
             )
             for what in _per_packet(spec)
         )
+    found.extend(_fault_causes(spec))
     if spec.jitter is not None:
         found.extend(_jitter_causes(spec.jitter, spec))
     if spec.slot is not None and spec.slot.min_ns > spec.slot.max_ns:
@@ -77,9 +78,33 @@ def _causes(spec: LinkSpec) -> list[tuple[str, str]]:
     return found
 
 
+def _fault_causes(spec: LinkSpec) -> list[tuple[str, str]]:
+    """What only faults ask for."""
+    found = [
+        (
+            f"no IP packet is larger than {spec.mtu} bytes, so none is above {sieve.above}",
+            f"choose less than {spec.mtu}",
+        )
+        for sieve in spec.sieves
+        if sieve.above >= spec.mtu
+    ]
+    if spec.hold is not None and spec.gate_ns < spec.hold.stop_ns:
+        found.append(("it has no gate for stops as long as these", "build it with one"))
+    if spec.gate_ns and spec.jitter is not None and not spec.jitter.reorder:
+        found.append(
+            (
+                "holds and jitter that keeps order both decide when a frame leaves",
+                "let jitter reorder, or hold another link",
+            )
+        )
+    return found
+
+
 def _shares(spec: LinkSpec) -> list[tuple[str, float]]:
     """Every share that the kernel keeps in 32 bits, with its name."""
     found = [("duplication", spec.duplicate), ("corruption", spec.corrupt)]
+    found.append(("reordering", spec.reorder))
+    found += [(sieve.kind, sieve.share) for sieve in spec.sieves]
     match spec.loss:
         case RandomLoss() as loss:
             found.append(("loss", loss.share))
@@ -99,6 +124,9 @@ def _per_packet(spec: LinkSpec) -> list[str]:
         ("corruption", spec.corrupt > 0),
         ("reordering jitter", spec.jitter is not None and spec.jitter.reorder),
         ("slotting", spec.slot is not None),
+        ("reordering", spec.reorder > 0),
+        ("an MTU", any(sieve.above for sieve in spec.sieves)),
+        ("marking", any(sieve.marks for sieve in spec.sieves)),
     )
     return [name for name, on in wanted if on]
 

@@ -22,7 +22,8 @@ from testbed.plan.faults import agent_faults, plan_faults
 from testbed.plan.network import build_network
 from testbed.plan.roster import roster
 from testbed.scenario import load_scenario
-from testbed.scenario.injection import KINDS, OnLinks, kind_of
+from testbed.scenario.injection import KINDS, kind_of
+from testbed.scenario.timed import OnLinks
 
 pytestmark = pytest.mark.unit
 S, MS = 10**9, 10**6

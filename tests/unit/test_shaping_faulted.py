@@ -16,6 +16,7 @@ from testbed.contract.fault import (
     Down,
     Duplication,
     Effect,
+    Reordering,
     SlowRate,
 )
 from testbed.contract.link import (
@@ -48,6 +49,7 @@ effects: st.SearchStrategy[Effect] = st.one_of(
     st.builds(AddedLoss, loss=st.builds(RandomLoss, share=shares)),
     st.builds(Duplication, share=shares),
     st.builds(Corruption, share=shares),
+    st.builds(Reordering, share=shares),
 )
 
 

@@ -18,12 +18,17 @@ _OTHERWISE = "or leave out --on: --clock real in the lab guest needs neither"
 
 def has_netem() -> bool:
     """Whether the running kernel has netem, built in or as a module; changes nothing."""
-    if Path("/sys/module", _MODULE).exists():
+    return has_module(_MODULE)
+
+
+def has_module(name: str) -> bool:
+    """Whether the running kernel has this part, built in or as a module; changes nothing."""
+    if Path("/sys/module", name).exists():
         return True
     if shutil.which("modprobe") is None:
         return False
     try:
-        done = run_program("modprobe", "--dry-run", "--quiet", _MODULE, timeout_s=5.0)
+        done = run_program("modprobe", "--dry-run", "--quiet", name, timeout_s=5.0)
     except (OSError, TimeoutError):
         return False
     return done.status == 0

@@ -1,4 +1,4 @@
-"""Loads the pacer's program and reads a loaded one back, through bpf(2).
+"""Loads programs and reads loaded ones back, through bpf(2).
 
 Only the four calls needed, on plain buffers (struct layouts: include/uapi/linux/bpf.h).
 Needs root in the namespace's owner and CONFIG_BPF_SYSCALL; no BTF, no compiler, no JIT.
@@ -45,17 +45,38 @@ class _Call(IntEnum):
 @contextlib.contextmanager
 def loaded(pacer: Pacer) -> Iterator[int]:
     """A descriptor of the loaded program; a filter that took it keeps it alive afterwards."""
-    value = map_value(pacer)
-    with _descriptor(
-        _Call.MAP_CREATE, struct.pack("=4I", MAP_TYPE_ARRAY, 4, len(value), 1)
-    ) as map_fd:
-        key, content = ctypes.create_string_buffer(4), ctypes.create_string_buffer(value)
-        _call(
-            _Call.MAP_UPDATE,
-            struct.pack("=IIQQQ", map_fd, 0, ctypes.addressof(key), ctypes.addressof(content), 0),
-        )
-        with _program(program(pacer, map_fd)) as descriptor:
+    map_fd = make_map(map_value(pacer))
+    try:
+        with loaded_program(program(pacer, map_fd)) as descriptor:
             yield descriptor
+    finally:
+        os.close(map_fd)
+
+
+def make_map(value: bytes) -> int:
+    """Descriptor of an array of one entry with this content; a program that uses it keeps it."""
+    map_fd = _call(_Call.MAP_CREATE, struct.pack("=4I", MAP_TYPE_ARRAY, 4, len(value), 1))
+    write_map(map_fd, value)
+    return map_fd
+
+
+def write_map(map_fd: int, value: bytes) -> None:
+    """Replaces the content."""
+    key, content = ctypes.create_string_buffer(4), ctypes.create_string_buffer(value)
+    _call(
+        _Call.MAP_UPDATE,
+        struct.pack("=IIQQQ", map_fd, 0, ctypes.addressof(key), ctypes.addressof(content), 0),
+    )
+
+
+def read_map(map_fd: int, size: int) -> bytes:
+    """The content, as many bytes as it was made with."""
+    key, content = ctypes.create_string_buffer(4), ctypes.create_string_buffer(size)
+    _call(
+        _Call.MAP_LOOKUP,
+        struct.pack("=IIQQQ", map_fd, 0, ctypes.addressof(key), ctypes.addressof(content), 0),
+    )
+    return content.raw
 
 
 def delays_of(found: LoadedProgram) -> tuple[int, ...]:
@@ -65,12 +86,7 @@ def delays_of(found: LoadedProgram) -> tuple[int, ...]:
         _descriptor(_Call.MAP_BY_ID, struct.pack("=I", _map_id(descriptor))) as map_fd,
     ):
         size = struct.unpack_from("=I", _info(map_fd), 12)[0]
-        key, content = ctypes.create_string_buffer(4), ctypes.create_string_buffer(size)
-        _call(
-            _Call.MAP_LOOKUP,
-            struct.pack("=IIQQQ", map_fd, 0, ctypes.addressof(key), ctypes.addressof(content), 0),
-        )
-        return struct.unpack(f"={size // 4}I", content.raw)[:-1]
+        return struct.unpack(f"={size // 4}I", read_map(map_fd, size))[:-1]
 
 
 def _map_id(program_fd: int) -> int:
@@ -93,7 +109,8 @@ def _fill(descriptor: int, info: ctypes.Array[ctypes.c_char]) -> None:
 
 
 @contextlib.contextmanager
-def _program(instructions: bytes) -> Iterator[int]:
+def loaded_program(instructions: bytes) -> Iterator[int]:
+    """A descriptor of a classifier; LabError with the verifier's words where it is refused."""
     code = ctypes.create_string_buffer(instructions)
     licence = ctypes.create_string_buffer(b"Apache-2.0")
     log = ctypes.create_string_buffer(LOG_BYTES)

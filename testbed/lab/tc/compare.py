@@ -13,14 +13,15 @@ from testbed.lab.tc.applied import FieldCheck
 from testbed.lab.tc.bpf import delays_of
 from testbed.lab.tc.dump import Device, Entry
 from testbed.lab.tc.path import Way
-from testbed.lab.tc.request import CLSACT, EGRESS, INGRESS, ROOT
+from testbed.lab.tc.request import CLSACT, EGRESS, FILTER_INFO, INGRESS, ROOT, sieve_info
+from testbed.shaping import gate_program, sieve_program
 from testbed.shaping.compile import compile_link
 from testbed.shaping.netlink_action import RedirectTo, decode_matchall
 from testbed.shaping.netlink_bpf import decode_bpf
 from testbed.shaping.netlink_fq import decode_fq
 from testbed.shaping.netlink_netem import decode_netem
 from testbed.shaping.pacer_program import tag as program_tag
-from testbed.shaping.qdisc import Fq, Netem, Pacer, Police
+from testbed.shaping.qdisc import Fq, Gate, Netem, Pacer, PacketFilter, Police
 
 ABSENT = "absent"
 UNREADABLE = "unreadable"
@@ -36,6 +37,7 @@ def check_way(
     rate = next((spec for spec in stages.rate if isinstance(spec, Netem)), None)
     delay = next((spec for spec in stages.delay if isinstance(spec, Netem)), None)
     pacer = next((spec for spec in stages.delay if isinstance(spec, Pacer)), None)
+    gate = next((spec for spec in stages.delay if isinstance(spec, Gate)), None)
     room = next((spec for spec in stages.delay if isinstance(spec, Fq)), None)
     for device in (way.enters, way.rate, way.crosses, way.leaves):
         state = "up" if device in devices and devices[device].up else "down"
@@ -44,7 +46,14 @@ def check_way(
     yield _redirect(way, way.crosses, way.leaves, devices, filters)
     yield from _police(way, police, devices, filters)
     yield from _netem(way, way.rate, rate, None, devices, qdiscs)
-    yield from _pacer(way, pacer, devices, filters)
+    programs = filters(devices[way.leaves].index, EGRESS) if way.leaves in devices else ()
+    first = tuple(entry for entry in programs if entry.info == FILTER_INFO)
+    if gate is not None:
+        yield _gate(way, gate, first)
+    else:
+        yield from _pacer(way, pacer, first)
+    others = {entry.info: entry for entry in programs if entry.info != FILTER_INFO}
+    yield from _sieves(way, stages.sieves, others)
     yield from _netem(way, way.leaves, delay, room, devices, qdiscs)
 
 
@@ -138,14 +147,11 @@ def _netem(
             yield _check(way, device, f"fq.{field.name}", "order kept", value, seen)
 
 
-def _pacer(
-    way: Way, wanted: Pacer | None, devices: dict[str, Device], filters: Filters
-) -> Iterator[FieldCheck]:
+def _pacer(way: Way, wanted: Pacer | None, entries: tuple[Entry, ...]) -> Iterator[FieldCheck]:
     """The program by its hash, the delays by theirs, both as the kernel has them."""
     device = way.leaves
     # The delay stage of this way shares its device with the other way's entrance only,
     # so any program at its egress is meant for this way.
-    entries = filters(devices[device].index, EGRESS) if device in devices else ()
     if wanted is None:
         kinds = "+".join(entry.kind for entry in entries) or ABSENT
         yield _check(way, device, "departure program", "none", ABSENT, kinds)
@@ -158,6 +164,32 @@ def _pacer(
     requested = f"{jitter.distribution.value} {jitter.spread_ns} ns" if jitter else "none"
     yield _check(way, device, "departure program", "in order", program_tag(wanted).hex(), tag)
     yield _check(way, device, "departure delays", requested, _digest(wanted.delays_ns), delays)
+
+
+def _gate(way: Way, wanted: Gate, entries: tuple[Entry, ...]) -> FieldCheck:
+    hold = way.spec.hold
+    requested = f"{hold.stop_ns} ns of every {hold.each_ns} ns" if hold else "open"
+    tag = gate_program.tag(wanted).hex()
+    return _check(way, way.leaves, "gate", requested, tag, _tag(entries))
+
+
+def _sieves(
+    way: Way, wanted: tuple[PacketFilter, ...], entries: dict[int, Entry]
+) -> Iterator[FieldCheck]:
+    """Each by its tag, which covers all that it was asked for; and that there are no others."""
+    for asked, one in zip(way.spec.sieves, wanted, strict=True):
+        entry = entries.pop(sieve_info(one.number), None)
+        seen = _tag(() if entry is None else (entry,))
+        tag = sieve_program.tag(one).hex()
+        yield _check(way, way.leaves, f"sieve {one.number}", str(asked), tag, seen)
+    seen = "+".join(entry.kind for entry in entries.values()) or ABSENT
+    yield _check(way, way.leaves, "further programs", "none", ABSENT, seen)
+
+
+def _tag(entries: tuple[Entry, ...]) -> str:
+    if len(entries) != 1 or entries[0].kind != PacketFilter.kind:
+        return "+".join(entry.kind for entry in entries) or ABSENT
+    return decode_bpf(entries[0].options).tag.hex()
 
 
 def _digest(delays_ns: tuple[int, ...]) -> str:

@@ -71,6 +71,8 @@ class Entry:
     kind: str
     options: bytes
     stats: Stats
+    info: int = 0
+    """Of a filter: its priority and protocol."""
 
 
 class Reader:
@@ -165,7 +167,7 @@ def _messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _entry(body: bytes) -> Entry:
-    _, _, _, index, handle, parent, _ = _TCMSG.unpack_from(body)
+    _, _, _, index, handle, parent, info = _TCMSG.unpack_from(body)
     attrs = table(body, _TCMSG.size)
     return Entry(
         index=index,
@@ -174,6 +176,7 @@ def _entry(body: bytes) -> Entry:
         kind=attrs.get(TCA_KIND, b"").rstrip(b"\0").decode("ascii", "replace"),
         options=attrs.get(TCA_OPTIONS, b""),
         stats=_stats(attrs.get(TCA_STATS2, b"")),
+        info=info,
     )
 
 

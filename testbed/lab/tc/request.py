@@ -32,7 +32,13 @@ ROOT_HANDLE = 0x00010000
 CHILD_HANDLE = 0x00020000
 FILTER_INFO = (1 << 16) | 0x0300
 """Priority 1, protocol ETH_P_ALL in network byte order."""
+_FIRST_SIEVE = 2
 ENOENT, EINVAL = 2, 22
+
+
+def sieve_info(number: int) -> int:
+    """Where the sieve of a fault stands: behind the program that decides on departure times."""
+    return (_FIRST_SIEVE + number) << 16 | FILTER_INFO & 0xFFFF
 
 
 class Command(IntEnum):

@@ -18,6 +18,7 @@ from testbed.lab.tc.counters import LinkCounters, count
 from testbed.lab.tc.dump import Device, Reader
 from testbed.lab.tc.inplace import steps_between
 from testbed.lab.tc.path import Way, ways
+from testbed.lab.tc.programs import Programs
 from testbed.lab.tc.request import (
     CHILD_HANDLE,
     CLSACT,
@@ -32,13 +33,15 @@ from testbed.lab.tc.request import (
     change,
     delete_if_there,
     send,
+    sieve_info,
 )
+from testbed.shaping import gate_program, sieve_program
 from testbed.shaping.compile import compile_link
 from testbed.shaping.netlink_action import RedirectTo, encode_police, encode_redirect
 from testbed.shaping.netlink_bpf import encode_bpf
 from testbed.shaping.netlink_fq import encode_fq
 from testbed.shaping.netlink_netem import decode_netem, encode_netem
-from testbed.shaping.qdisc import Fq, Netem, Pacer, Police
+from testbed.shaping.qdisc import Fq, Gate, Netem, Pacer, PacketFilter, Police
 
 _CARRIER_STEP_S, _CARRIER_MOST_S = 0.000_1, 5.0
 
@@ -46,11 +49,14 @@ _CARRIER_STEP_S, _CARRIER_MOST_S = 0.000_1, 5.0
 class Wire:
     """Two netlink sockets in one wire namespace; many links share them.
 
-    ``path`` is a namespace file such as ``/proc/<pid>/ns/net`` or ``/run/netns/wan1``.
+    ``path`` is a namespace file such as ``/proc/<pid>/ns/net`` or ``/run/netns/wan1``. Programs
+    may be kept by somebody who outlives the wire.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, programs: Programs | None = None) -> None:
         self.path = path
+        self._own = Programs() if programs is None else None
+        self._programs = programs or self._own or Programs()
         with entered(path):
             self._socket = IPRoute()
         self._reader = Reader(path)
@@ -68,6 +74,8 @@ class Wire:
 
     def close(self) -> None:
         """Close both sockets; what was applied stays."""
+        if self._own is not None:
+            self._own.close()
         self._reader.close()
         self._socket.close()
 
@@ -87,7 +95,7 @@ class Wire:
             applied.append(self._redirect(way, way.crosses, way.leaves, devices))
             for spec in stage.rate:
                 applied.append(self._place(way, way.rate, spec, devices))
-            for spec in stage.delay:
+            for spec in (*stage.delay, *stage.sieves):
                 applied.append(self._place(way, way.leaves, spec, devices))
         return tuple(applied)
 
@@ -132,9 +140,16 @@ class Wire:
             if isinstance(step.spec, Netem):
                 place = Place(index, ROOT_HANDLE, ROOT)
                 change(self._socket, place, Netem.kind, encode_netem(step.spec))
+            elif isinstance(step.spec, PacketFilter):
+                if step.away:
+                    place = Place(index, 0, EGRESS, sieve_info(step.spec.number))
+                    send(self._socket, Command.DELETE_FILTER, place, step.spec.kind, b"")
+                else:
+                    self._place(step.way, step.device, step.spec, devices)
             else:
+                kind = "matchall" if isinstance(step.spec, Police) else step.spec.kind
                 place = Place(index, 0, EGRESS, FILTER_INFO)
-                send(self._socket, Command.DELETE_FILTER, place, "matchall", b"")
+                send(self._socket, Command.DELETE_FILTER, place, kind, b"")
                 self._place(step.way, step.device, step.spec, devices)
         return True
 
@@ -220,6 +235,16 @@ class Wire:
                     options = encode_bpf(descriptor)
                     place = Place(index, 0, EGRESS, FILTER_INFO)
                     send(self._socket, Command.ADD_FILTER, place, Pacer.kind, options)
+            case Gate():
+                with self._programs.gate(device, spec) as descriptor:
+                    options = encode_bpf(descriptor, gate_program.NAME)
+                    place = Place(index, 0, EGRESS, FILTER_INFO)
+                    send(self._socket, Command.ADD_FILTER, place, spec.kind, options)
+            case PacketFilter():
+                with self._programs.sieve(device, spec) as descriptor:
+                    options = encode_bpf(descriptor, sieve_program.NAME)
+                    place = Place(index, 0, EGRESS, sieve_info(spec.number))
+                    send(self._socket, Command.ADD_FILTER, place, spec.kind, options)
             case _:
                 raise LabError("place a qdisc", way.subject, f"{spec!r} has no place in a wire")
         return _applied(way, device, spec.kind, options)
