@@ -9,6 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from testbed.contract.record import Record
+from testbed.metrics.attribution.record import Causes, Delay
 from testbed.metrics.serving_record import Serving
 
 
@@ -243,6 +244,12 @@ class Metrics(Record):
     link: dict[str, LinkUse]
     faults: dict[str, FaultEffect] = Field(default_factory=dict, exclude_if=_is_empty)
     """By name; not there without faults."""
+    causes: Causes = Causes()
+    """Stalls, late first tokens and slow transfers, counted by what is at their root."""
+    stalls: tuple[Delay, ...] = ()
+    """The longest ones, at most 20, each with what explains it; so are the next two."""
+    slow_first_tokens: tuple[Delay, ...] = ()
+    slow_transfers: tuple[Delay, ...] = ()
     oracle: Oracle
     offered_load: float | None = None
     """Payload bytes that arrived in the window over what the legs carry in it; None in a
