@@ -13,7 +13,7 @@ from testbed.metrics.attribution.piece import Piece, Why
 from testbed.metrics.attribution.record import Delay, Link, Share
 from testbed.metrics.percentile import NS
 
-SHARES_MAX = 6
+SHARES_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ _OF_HOLDERS = frozenset({Cause.FAULT, Cause.LOSS})
 """What of the holders of connections explains a wait for one; else the pool is too small."""
 _MESSAGES = frozenset({Wait.ROUTE, Wait.ASSIGN, Wait.MATCH, Wait.HANDOFF, Wait.DECODE,
                        Wait.DELIVERY})  # fmt: skip
+_ONE_MESSAGE = frozenset({Wait.ROUTE, Wait.ASSIGN, Wait.MATCH, Wait.DELIVERY})
+"""One message, which takes as long as its links at least."""
 
 
 class Explainer:
@@ -62,8 +64,8 @@ class Explainer:
             spans = first(cover.left, step_ns) if step_ns else cover.left
             cover.take(spans, Why(Cause.DECODE, wait.node))
         elif measure(cover.left):
-            usual = self._ways.delay_ns(wait.peer, wait.node) * MESSAGE_ROUNDS + _MARGIN_NS
-            cover.take(first(cover.left, usual), Why(Cause.MESSAGE, f"{wait.peer}->{wait.node}"))
+            usual = self._ways.delay_ns(*_ends(wait)) + _MARGIN_NS
+            cover.take(first(cover.left, usual), Why(Cause.MESSAGE, "->".join(_ends(wait))))
         return cover.pieces
 
     def _nodes(self, cover: Cover, wait: Waited, beside: str) -> None:
@@ -103,6 +105,9 @@ class Explainer:
 
     def _messages(self, cover: Cover, wait: Waited, beside: str) -> None:
         """Links that messages took: which leg is not known, so all legs are looked at."""
+        if wait.kind in _ONE_MESSAGE:
+            usual = self._ways.delay_ns(*_ends(wait))
+            cover.take(first(cover.left, usual), Why(Cause.MESSAGE, "->".join(_ends(wait))))
         ways = self._message_ways(wait, beside)
         lossy = {
             way: spans
@@ -115,7 +120,7 @@ class Explainer:
         }  # fmt: skip
         for force in bearing(self._past.forces, ways):
             way = next(one for one in ways if force.acts(one))
-            spans = common(cover.left, united((on_message(force, way in lossy),)))
+            spans = common(cover.left, united((on_message(force, wait.begin, way in lossy),)))
             most = longest_ns(force, self._slow, MESSAGE_ROUNDS)
             if most is not None:
                 spans = first(spans, most)
@@ -145,3 +150,10 @@ class Explainer:
             towards += [(wait.node, wait.peer)]
         found = [way for pair in towards for hop in self._ways.between(*pair) for way in hop]
         return tuple(dict.fromkeys(found))
+
+
+def _ends(wait: Waited) -> tuple[str, str]:
+    """From whom a message comes, and to whom."""
+    if wait.kind is Wait.DELIVERY:
+        return wait.node, wait.peer
+    return wait.peer, wait.node

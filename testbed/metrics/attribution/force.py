@@ -53,6 +53,8 @@ def on_node(force: Force, wait: Wait) -> bool:
 
 def on_transfer(force: Force, sent: Sent) -> Interval:
     """From when to when a fault of a link or node explains a transfer; empty where it cannot."""
+    if sent.begin >= force.end:
+        return 0, 0
     if force.kind not in OUTAGE and force.kind in LOSING | {"duplicate"} and not _resent(sent):
         return 0, 0
     if force.kind in LOSING and _resent(sent):
@@ -60,8 +62,11 @@ def on_transfer(force: Force, sent: Sent) -> Interval:
     return force.begin, force.end
 
 
-def on_message(force: Force, lossy: bool) -> Interval:
-    """The same for a control message; ``lossy``: packets were lost where it may have gone."""
+def on_message(force: Force, begin: int, lossy: bool) -> Interval:
+    """The same for a message that was awaited from ``begin`` on; ``lossy``: packets were lost where
+    it may have gone."""
+    if begin >= force.end:
+        return 0, 0
     if force.kind in LOSING:
         if force.kind not in OUTAGE and not lossy:
             return 0, 0

@@ -60,7 +60,7 @@ class Delay(Record):
     waits: dict[str, float]
     """What was waited for, in seconds."""
     shares: tuple[Share, ...] = ()
-    """The largest first."""
+    """The largest first, at most 12."""
     unexplained_s: float
     chain: tuple[Link, ...] = ()
     """From the client's delay down to the root."""
