@@ -28,7 +28,7 @@ from testbed.metrics.run import Flags, Run
 
 WRITTEN_MAX = 20
 """Delays of each sort that are written out, the longest first."""
-EXAMINED_MAX = 2_000
+EXAMINED_MAX = 1_000
 """Delays of each sort that are looked into, the longest first."""
 STEPS = 2
 """Usual gaps between tokens that a step may take where others had tokens meanwhile."""

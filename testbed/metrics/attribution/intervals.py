@@ -22,7 +22,7 @@ def united(parts: Iterable[Interval]) -> Intervals:
 
 def common(one: Intervals, other: Intervals) -> Intervals:
     """What lies in both."""
-    return united((max(a, c), min(b, d)) for a, b in one for c, d in other if max(a, c) < min(b, d))
+    return tuple((max(a, c), min(b, d)) for a, b in one for c, d in other if a < d and c < b)
 
 
 def without(one: Intervals, other: Intervals) -> Intervals:

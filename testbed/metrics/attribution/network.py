@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
 from math import log2
 
 from testbed.metrics.attribution.cause import Cause, Wait
@@ -33,6 +36,7 @@ class Carriage:
         self._past = past
         self._ways = ways
         self._slow = slow
+        self._on_way = self._crowd()
 
     def ideal_ns(self, sent: Sent) -> int:
         """The bytes at the slowest link's rate, a round trip, and those of a slow start."""
@@ -76,16 +80,23 @@ class Carriage:
 
     def others(self, sent: Sent, way: Way, begin: int, end: int) -> int:
         """How many other transfers were on a link then."""
-        return sum(
-            1
-            for pair in self._past.pairs()
-            for one in self._past.under_way(pair, begin, end)
-            if one is not sent and any(way in hop for hop in self._hops(one))
-        )
+        begins, ends = self._on_way.get(way, ((), ()))
+        count = bisect_left(begins, end) - bisect_right(ends, begin)
+        return count - (sent.begin < end and sent.end > begin)
 
-    def samples(self, way: Way, begin: int, end: int) -> list[Sample]:
+    def samples(self, way: Way, begin: int, end: int) -> Sequence[Sample]:
         """Of one direction of a link."""
         return self._past.samples(way, begin, end)
+
+    def _crowd(self) -> dict[Way, tuple[list[int], list[int]]]:
+        """Of each link and direction: when transfers began on it, and when they ended."""
+        begins: dict[Way, list[int]] = defaultdict(list)
+        ends: dict[Way, list[int]] = defaultdict(list)
+        for one in self._past.sent:
+            for way in (way for hop in self._hops(one) for way in hop):
+                begins[way].append(one.begin)
+                ends[way].append(one.end)
+        return {way: (sorted(own), sorted(ends[way])) for way, own in begins.items()}
 
     def _lost(self, cover: Cover, sent: Sent, hops: tuple[Hop, ...], begin: int, end: int) -> None:
         """It sent segments again, and these links dropped packets: from then until a time-out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -91,7 +91,10 @@ class Past:
         self._marks = _marks(events)
         self.forces = _forces(run, events, self.last_ns)
         self._samples = _samples(events)
-        self._sample_ends = {way: [one.end for one in own] for way, own in self._samples.items()}
+        self._sample_edges = {
+            way: ([one.end for one in own], [one.begin for one in own])
+            for way, own in self._samples.items()
+        }
         self.sent = _sent(events, self.last_ns)
         self._of_pair: dict[Pair, list[Sent]] = defaultdict(list)
         self._of_request: dict[tuple[int, Pair], list[Sent]] = defaultdict(list)
@@ -127,20 +130,11 @@ class Past:
         last = bisect_left(self._begins[pair], end)
         return [one for one in own[first:last] if one.end > begin]
 
-    def pairs(self) -> tuple[Pair, ...]:
-        """Everybody who sent KV to somebody."""
-        return tuple(self._of_pair)
-
-    def samples(self, way: Way, begin: int, end: int) -> list[Sample]:
+    def samples(self, way: Way, begin: int, end: int) -> Sequence[Sample]:
         """Those of one direction of a link whose intervals overlap this one."""
-        ends = self._sample_ends.get(way, [])
-        found = self._samples.get(way, [])[bisect_right(ends, begin) :]
-        chosen: list[Sample] = []
-        for one in found:
-            if one.begin >= end:
-                break
-            chosen.append(one)
-        return chosen
+        known = self._samples.get(way, ())
+        ends, begins = self._sample_edges.get(way, ((), ()))
+        return known[bisect_right(ends, begin) : bisect_left(begins, end)]
 
 
 def _rows(*columns: Integers | Codes) -> Iterator[tuple[int, ...]]:

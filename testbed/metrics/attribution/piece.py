@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from testbed.metrics.attribution.cause import Cause
-from testbed.metrics.attribution.intervals import Intervals, common, measure, without
+from testbed.metrics.attribution.intervals import Intervals, common, without
 from testbed.metrics.attribution.past import Force, Sent
 from testbed.metrics.attribution.ways import Way
 
@@ -45,8 +45,8 @@ class Cover:
 
     def take(self, spans: Intervals, why: Why) -> None:
         """Explain what of ``spans`` is left."""
-        got = common(self.left, spans)
-        if measure(got):
+        got = common(self.left, spans) if spans else ()
+        if got:
             self.left = without(self.left, got)
             self.pieces.extend(Piece(begin, end, why) for begin, end in got)
 

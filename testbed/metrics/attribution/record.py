@@ -71,7 +71,7 @@ class Roots(Record):
 
     count: int = 0
     examined: int = 0
-    """The longest ones, at most 2,000."""
+    """The longest ones, at most 1,000."""
     total_s: float = 0.0
     """Of those examined, as is the next."""
     unexplained_s: float = 0.0

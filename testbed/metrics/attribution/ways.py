@@ -59,7 +59,7 @@ class Ways:
 
     def between(self, start: str, goal: str) -> tuple[Hop, ...]:
         """Hop by hop, every leg that there is; empty where no links lead there."""
-        return tuple(tuple(way for _, way in hop) for _, hop in self._hops(start, goal))
+        return self._legs(start, goal, -1)
 
     def of_connection(self, sender: str, receiver: str, conn: int) -> tuple[Hop, ...]:
         """The links of data connection ``conn`` (-1: not known) from sender to receiver."""
