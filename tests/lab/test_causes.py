@@ -22,6 +22,7 @@ SCENARIO = """\
 extends: pdd-hello
 name: pdd-delayed
 description: "RLD goes after twelve tokens, so that a late KV is a stall at the client"
+window: {{measure: 2 s, drain: 30 s}}
 workload: {{input: {{kind: fixed, tokens: 2048 tokens}}, arrivals: {{kind: even, every: 500 ms}}}}
 pool: {{size: 2}}
 serving: {{handoff: {{mode: catch-up, most: 12 tokens, least: 4 tokens}}}}
@@ -31,15 +32,15 @@ faults:
 expect: null
 """
 CASES = {
-    "down": ("{kind: down, link: wan, at: 2 s, duration: 800 ms, name: it}", "wan"),
-    "rate": ("{kind: rate, link: wan, to: 5 Mbit/s, at: 2 s, duration: 3 s, name: it}", "wan"),
+    "down": ("{kind: down, link: wan, at: 1300 ms, duration: 800 ms, name: it}", "wan"),
+    "rate": ("{kind: rate, link: wan, to: 5 Mbit/s, at: 1300 ms, duration: 3 s, name: it}", "wan"),
     "loss": (
         "{kind: loss, link: wan1, loss: {kind: random, share: 8 %}, at: 1 s, duration: 5 s, "
         "name: it}",
         "wan1",
     ),
-    "pause": ("{kind: pause, node: md1, at: 2 s, duration: 800 ms, name: it}", "md1"),
-    "stall": ("{kind: stall, node: md1, at: 1500 ms, duration: 3 s, name: it}", "md1"),
+    "pause": ("{kind: pause, node: md1, at: 2200 ms, duration: 800 ms, name: it}", "md1"),
+    "stall": ("{kind: stall, node: md1, at: 1200 ms, duration: 2 s, name: it}", "md1"),
 }
 
 
