@@ -15,6 +15,8 @@ from testbed.report.table import Table
 
 SHOWN_MAX = 10
 """Delays of each sort in the table; ``metrics.json`` has 20."""
+TOLD = 0.1
+"""Shares of a delay below this are left out of its sentence."""
 LISTS = ("stalls", "slow_first_tokens", "slow_transfers")
 
 _WAITED = {
@@ -89,50 +91,59 @@ def read_delays(metrics: MetricsFile) -> tuple[Causes, tuple[Delay, ...]]:
 def sentence(delay: Delay) -> str:
     """The delay, what was waited for, and why, as far as the record says."""
     long = wording.seconds(delay.length_s)
-    begin = {
+    text = {
         "stall": f"request {delay.req} had no token for {long} before token {delay.position}",
         "first-token": f"request {delay.req} had its first token after {long}",
         "transfer": f"the KV of request {delay.req} took {long} for {delay.source}",
     }[delay.what]
-    parts = [begin]
-    waits = sorted(delay.waits.items(), key=lambda wait: -wait[1])[:2]
-    if delay.what != "transfer":
-        told = [
-            f"{_WAITED.get(name, name)} for {wording.seconds(seconds)}"
-            for name, seconds in waits
-            if seconds >= 0.1 * delay.length_s
-        ]
-        parts.append(", ".join(told))
     links = {link.kind: link for link in delay.chain}
-    parts.append(_through(delay, links))
-    parts.append(_root(delay, links))
-    text = "; ".join(part for part in parts if part)
-    if delay.unexplained_s >= 0.1 * delay.length_s:
+    parts = [_waited(delay), _through(delay, links)]
+    middle = ", ".join(part for part in parts if part)
+    text += f": {middle}; " if middle else ": "
+    text += _root(delay, links)
+    if delay.unexplained_s >= TOLD * delay.length_s:
         text += f"; {wording.seconds(delay.unexplained_s)} are unexplained"
     return f"{text}."
 
 
+def _waited(delay: Delay) -> str:
+    """The two longest waits, where there is more than the one of a transfer."""
+    if delay.what == "transfer":
+        return ""
+    longest = sorted(delay.waits.items(), key=lambda wait: -wait[1])[:2]
+    return ", ".join(
+        f"{_WAITED.get(name, name)} for {wording.seconds(seconds)}"
+        for name, seconds in longest
+        if seconds >= TOLD * delay.length_s
+    )
+
+
 def _through(delay: Delay, links: Mapping[str, Link]) -> str:
-    """The transfer in between, if there was one."""
+    """The transfer in between, if there was one: its own, or that of who held its connection."""
     transfer, connection = links.get("transfer"), links.get("connection")
     if transfer is None:
         return ""
-    on = "" if connection is None else f" on connection {connection.subject}"
-    verb = "was held by the transfer of" if "pool" in delay.waits else "by the transfer of"
-    return f"{verb} {transfer.subject}{on} ({transfer.evidence})"
+    on = "" if connection is None else f" on connection {connection.subject.rpartition(' ')[2]}"
+    held = "held by" if links["wait"].subject.startswith("pool ") else "as"
+    return f"{held} {transfer.subject}{on} ({transfer.evidence})"
 
 
 def _root(delay: Delay, links: Mapping[str, Link]) -> str:
-    part = next((share.seconds for share in delay.shares if share.cause == delay.root), 0.0)
-    if delay.root == "fault":
-        fault, leg = links.get("fault"), links.get("leg")
-        told = delay.fault if fault is None else fault.subject
-        where = "" if leg is None else f" at {leg.subject} ({leg.evidence})"
-        return f"fault {told}{where}: {wording.seconds(part)} of it"
-    told = _ROOTS.get(delay.root, delay.root).format(subject=delay.subject)
+    seconds = sum(
+        share.seconds
+        for share in delay.shares
+        if (share.cause, share.fault) == (delay.root, delay.fault)
+    )
     leg = links.get("leg")
     seen = "" if leg is None or not leg.evidence else f" ({leg.evidence})"
-    return f"{told}{seen}" + ("" if delay.root == "unexplained" else f": {wording.seconds(part)}")
+    if delay.root == "unexplained":
+        return f"{_ROOTS['unexplained']}{seen}"
+    explains = f" explains {wording.seconds(seconds)}"
+    if delay.root == "fault":
+        where = f" on {delay.subject}" if leg is None else f" on {leg.subject}"
+        return f"fault {delay.fault}{where}{seen}{explains}"
+    told = _ROOTS.get(delay.root, delay.root).format(subject=delay.subject)
+    return f"{told}{seen}: that{explains}"
 
 
 def _worst(delays: tuple[Delay, ...]) -> Table:

@@ -36,10 +36,10 @@ HELD = Delay(
 
 def test_a_sentence_names_waits_transfer_leg_and_fault() -> None:
     assert sentence(HELD) == (
-        "request 17 had no token for 412 ms before token 12; its KV waited for a connection for "
-        "310 ms, its KV was under way for 92.0 ms; was held by the transfer of request 9 p1->md1 "
-        "on connection p1->md1 3 (1,000 bytes, 38 segments sent again); fault down-1: down on wan1 "
-        "at wan1 forward (seen): 300 ms of it; 100 ms are unexplained."
+        "request 17 had no token for 412 ms before token 12: its KV waited for a connection for "
+        "310 ms, its KV was under way for 92.0 ms, held by request 9 p1->md1 on connection 3 "
+        "(1,000 bytes, 38 segments sent again); fault down-1 on wan1 forward (seen) explains "
+        "300 ms; 100 ms are unexplained."
     )
 
 
