@@ -83,6 +83,8 @@ class LinkSample:
     drops: int
     backlog: int
     interval_ns: int
+    lost: int = 0
+    """Taken by the delay stage: a loss model, or a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +368,7 @@ def _sample(line: Line, t: int) -> LinkSample:
         drops=line.integer("drops"),
         backlog=line.integer("backlog"),
         interval_ns=line.integer("interval_ns"),
+        lost=line.integer_or("lost", 0),
     )
 
 

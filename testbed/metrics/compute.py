@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 
 from pydantic import ValidationError
 
+from testbed.metrics.attribution import attribute
 from testbed.metrics.cache import cache_hits
 from testbed.metrics.events import Events, read_events
 from testbed.metrics.goodput import benefit_cost, goodput, service_level
@@ -75,6 +76,7 @@ def figures(
     answers = answers_of(run, events, inside, done)
     ttft, tpot, gap, stall = token_figures(answers)
     good = goodput(run, answers)
+    why = attribute(run, events, inside, stall.threshold_s or 0.0)
     return Metrics(
         requests=outcomes(run, events, inside),
         transfer=transfers(run, events, acked, inside),
@@ -92,6 +94,10 @@ def figures(
         bcr=benefit_cost(run.plan.cost, good),
         link=link_use(run, events),
         faults=fault_effects(run, events, acked),
+        causes=why.causes,
+        stalls=why.stalls,
+        slow_first_tokens=why.first_tokens,
+        slow_transfers=why.transfers,
         oracle=oracle(ideal, inside),
         offered_load=_offered_load(run, events, inside),
         timeline_sha256=timeline_sha256(events) if run.plan.clock == "virtual" else None,

@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.contract.event import Kind
 from testbed.errors import AnalysisError
-from testbed.metrics.table import Codes, Growing, Table
+from testbed.metrics.table import ABSENT, Codes, Growing, Table
 
 _KINDS = {kind.value: kind for kind in Kind}
 _INT64 = 1 << 63
@@ -88,12 +88,15 @@ class _Reader:
         t, seq, size = _integer(fields, "t"), _integer(fields, "seq"), _integer(fields, "size")
         node = self._code(_text(fields, "node"))
         integers = [_integer(fields, name) for name in table.integers]
+        optional = [_integer(fields, name) if name in fields else ABSENT for name in table.optional]
         texts = [self._code(_text(fields, name)) for name in table.texts]
         table.t.append(t)
         table.seq.append(seq)
         table.size.append(size)
         table.node.append(node)
         for column, value in zip(table.integers.values(), integers, strict=True):
+            column.append(value)
+        for column, value in zip(table.optional.values(), optional, strict=True):
             column.append(value)
         for column, code in zip(table.texts.values(), texts, strict=True):
             column.append(code)

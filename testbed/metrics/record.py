@@ -9,6 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from testbed.contract.record import Record
+from testbed.metrics.attribution.record import Causes, Delay
 from testbed.metrics.serving_record import Serving
 
 
@@ -199,6 +200,17 @@ class Phase(Record):
     """Acknowledged in it, from P to MD."""
     transfer_bps: float | None = None
     """Median speed of these, payload bit/s from connection acquired to acknowledgement."""
+    ttft_s: float | None = None
+    """Median time to the first tokens that came in it."""
+
+
+class Ratios(Record):
+    """A phase beside the one before the fault: 1 is as before. None where either has none."""
+
+    tokens_per_s: float | None = None
+    transfer_bps: float | None = None
+    ttft: float | None = None
+    """The time itself: above 1 is worse."""
 
 
 class FaultEffect(Record):
@@ -215,6 +227,14 @@ class FaultEffect(Record):
     recovery_s: float | None = None
     """From its end until tokens came at 90 % of the rate before, in steps of 0.5 s; None where
     they never did, or there were none before."""
+    transfer_recovery_s: float | None = None
+    """From its end until the first acknowledgement of a transfer that began after it and was at
+    90 % of the median speed before; None likewise."""
+    during_ratio: Ratios = Ratios()
+    after_ratio: Ratios = Ratios()
+    after_over_during: float | None = None
+    """Median speed of transfers that began after it, over that of those that began during it.
+    Below 1 they stay slower than under the fault."""
 
 
 def _is_empty(faults: dict[str, FaultEffect]) -> bool:
@@ -243,6 +263,12 @@ class Metrics(Record):
     link: dict[str, LinkUse]
     faults: dict[str, FaultEffect] = Field(default_factory=dict, exclude_if=_is_empty)
     """By name; not there without faults."""
+    causes: Causes = Causes()
+    """Stalls, late first tokens and slow transfers, counted by what is at their root."""
+    stalls: tuple[Delay, ...] = ()
+    """The longest ones, at most 20, each with what explains it; so are the next two."""
+    slow_first_tokens: tuple[Delay, ...] = ()
+    slow_transfers: tuple[Delay, ...] = ()
     oracle: Oracle
     offered_load: float | None = None
     """Payload bytes that arrived in the window over what the legs carry in it; None in a

@@ -6,8 +6,8 @@
           as long as the fault                                    likewise
 
 A fault that flaps is one: what lies between its spans belongs to it. A fault that stays to the end
-has no after. Each phase is looked at from the client (tokens a second) and from the wire (how fast
-the transfers were that were acknowledged in it).
+has no after. Each phase is looked at from the client (tokens a second, times to first tokens) and
+from the wire (how fast the transfers were that were acknowledged in it).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from testbed.contract.event import Kind
 from testbed.contract.fault import PlannedFault
 from testbed.metrics.events import Events
-from testbed.metrics.percentile import NS
-from testbed.metrics.record import FaultEffect, Phase
+from testbed.metrics.percentile import NS, Samples
+from testbed.metrics.record import FaultEffect, Phase, Ratios
 from testbed.metrics.run import Run
 from testbed.metrics.table import Integers
 from testbed.metrics.transfer import Acked
@@ -32,7 +32,7 @@ RECOVERED = 0.9
 
 def fault_effects(run: Run, events: Events, acked: Acked) -> dict[str, FaultEffect]:
     """One entry a fault that came at all, by its name."""
-    tokens = events[Kind.TOKEN].t
+    tokens = _Tokens(events)
     last_ns = int(max((table.t[-1] for table in events.tables.values() if table.t.size), default=0))
     return {
         fault.name: _effect(fault, tokens, acked, last_ns)
@@ -41,7 +41,22 @@ def fault_effects(run: Run, events: Events, acked: Acked) -> dict[str, FaultEffe
     }
 
 
-def _effect(fault: PlannedFault, tokens: Integers, acked: Acked, last_ns: int) -> FaultEffect:
+class _Tokens:
+    """Times of all tokens, and of first ones with how long they took; both ascending."""
+
+    def __init__(self, events: Events) -> None:
+        table, sent = events[Kind.TOKEN], events[Kind.REQUEST_SENT]
+        self.t = table.t
+        since = dict(zip(sent.req.tolist(), sent.t.tolist(), strict=True))
+        req, places = np.unique(table.req, return_index=True)
+        known = np.array([one in since for one in req.tolist()], dtype=np.bool_)
+        at = table.t[places[known]]
+        took = at - np.array([since[one] for one in req[known].tolist()], dtype=np.int64)
+        order = np.argsort(at, kind="stable")
+        self.first_t, self.ttft_s = at[order], took[order] / NS
+
+
+def _effect(fault: PlannedFault, tokens: _Tokens, acked: Acked, last_ns: int) -> FaultEffect:
     begin_ns, end_ns = fault.spans[0].begin_ns, fault.spans[-1].end_ns
     if end_ns is not None and end_ns > last_ns:
         end_ns = None
@@ -57,22 +72,67 @@ def _effect(fault: PlannedFault, tokens: Integers, acked: Acked, last_ns: int) -
         kept = during.tokens_per_s / before.tokens_per_s
     recovery_s = None
     if end_ns is not None and before.tokens_per_s:
-        recovery_s = _recovery_s(tokens, end_ns, last_ns, before.tokens_per_s)
+        recovery_s = _recovery_s(tokens.t, end_ns, last_ns, before.tokens_per_s)
     return FaultEffect(
         begin_s=begin_ns / NS, end_s=None if end_ns is None else end_ns / NS,
         before=before, during=during, after=after, kept_share=kept, recovery_s=recovery_s,
+        transfer_recovery_s=_transfer_recovery_s(acked, end_ns, before.transfer_bps),
+        during_ratio=_ratios(during, before), after_ratio=_ratios(after, before),
+        after_over_during=_after_over_during(acked, begin_ns, end_ns, length_ns),
     )  # fmt: skip
 
 
-def _phase(begin_ns: int, end_ns: int, tokens: Integers, acked: Acked) -> Phase:
+def _ratios(phase: Phase, before: Phase) -> Ratios:
+    return Ratios(
+        tokens_per_s=_ratio(phase.tokens_per_s, before.tokens_per_s),
+        transfer_bps=_ratio(phase.transfer_bps, before.transfer_bps),
+        ttft=_ratio(phase.ttft_s, before.ttft_s),
+    )
+
+
+def _ratio(value: float | None, to: float | None) -> float | None:
+    return value / to if value is not None and to else None
+
+
+def _speeds(acked: Acked) -> Samples:
+    """Payload bit/s of each transfer."""
+    return acked.size_bytes * 8 / np.maximum(acked.duration_s, 1 / NS)
+
+
+def _began(acked: Acked) -> Integers:
+    return acked.t - np.rint(acked.duration_s * NS).astype(np.int64)
+
+
+def _transfer_recovery_s(acked: Acked, end_ns: int | None, before: float | None) -> float | None:
+    """From the end to the first acknowledgement of one that is as fast as before."""
+    if end_ns is None or before is None:
+        return None
+    back = acked.t[(_began(acked) >= end_ns) & (_speeds(acked) >= RECOVERED * before)]
+    return float(back.min() - end_ns) / NS if back.size else None
+
+
+def _after_over_during(
+    acked: Acked, begin_ns: int, end_ns: int | None, length_ns: int
+) -> float | None:
+    if end_ns is None:
+        return None
+    began, speeds = _began(acked), _speeds(acked)
+    during = speeds[(began >= begin_ns) & (began < end_ns)]
+    after = speeds[(began >= end_ns) & (began < end_ns + length_ns)]
+    return float(np.median(after) / np.median(during)) if during.size and after.size else None
+
+
+def _phase(begin_ns: int, end_ns: int, tokens: _Tokens, acked: Acked) -> Phase:
     if end_ns <= begin_ns:
         return Phase()
     chosen = (acked.t >= begin_ns) & (acked.t < end_ns)
-    speeds = acked.size_bytes[chosen] * 8 / np.maximum(acked.duration_s[chosen], 1 / NS)
+    speeds = _speeds(acked)[chosen]
+    first, last = np.searchsorted(tokens.first_t, (begin_ns, end_ns))
     return Phase(
-        tokens_per_s=_count(tokens, begin_ns, end_ns) * NS / (end_ns - begin_ns),
+        tokens_per_s=_count(tokens.t, begin_ns, end_ns) * NS / (end_ns - begin_ns),
         transfers=int(chosen.sum()),
         transfer_bps=float(np.median(speeds)) if speeds.size else None,
+        ttft_s=float(np.median(tokens.ttft_s[first:last])) if first < last else None,
     )
 
 

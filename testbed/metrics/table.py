@@ -76,7 +76,20 @@ _TEXTS: Mapping[Kind, tuple[str, ...]] = {
     Kind.REQUEST_ROUTED: ("pipeline", "prefill", "decode", "reason"),
     Kind.HANDOFF_START: ("mode",),
     Kind.LINK_SAMPLE: ("link", "dir"),
+    Kind.FAULT_BEGAN: ("fault", "subject"),
+    Kind.FAULT_ENDED: ("fault", "subject"),
 }
+
+ABSENT = -1
+"""What a field of ``OPTIONAL`` is where its line has none."""
+OPTIONAL: Mapping[Kind, tuple[str, ...]] = {
+    Kind.POOL_ACQUIRED: ("conn",),
+    Kind.TRANSFER_START: ("conn",),
+    Kind.TCP_INFO: ("conn", "cwnd", "rtt_us"),
+    Kind.SEQUENCE_ADMITTED: ("req",),
+    Kind.LINK_SAMPLE: ("packets", "lost"),
+}
+"""Fields that only the search for causes reads; it does without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,7 @@ class Growing:
 
     def __init__(self, kind: Kind) -> None:
         self.integers = {name: array("q") for name in _INTEGERS.get(kind, ())}
+        self.optional = {name: array("q") for name in OPTIONAL.get(kind, ())}
         self.texts = {name: array("i") for name in _TEXTS.get(kind, ())}
         self.t = array("q")
         self.node = array("i")
@@ -121,7 +135,10 @@ class Growing:
             node=node[order],
             seq=seq[order],
             size=_integers(self.size)[order],
-            integers={name: _integers(values)[order] for name, values in self.integers.items()},
+            integers={
+                name: _integers(values)[order]
+                for name, values in (*self.integers.items(), *self.optional.items())
+            },
             texts={name: _codes(values)[order] for name, values in self.texts.items()},
         )
 

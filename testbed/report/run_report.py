@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from testbed.checks.finding import Status
+from testbed.report.delay_table import delay_tables
+from testbed.report.fault_effects import effects_table
 from testbed.report.fault_table import fault_table
 from testbed.report.headline import tiles
 from testbed.report.link_table import link_table
@@ -62,6 +64,8 @@ def run_page(run: RunSummary) -> str:
             "figures": figures_table(run),
             "load": load_table(run),
             "faults": fault_table(run),
+            "effects": effects_table(run),
+            "delays": delay_tables(run),
             "links": link_table(run),
             "fidelity": fidelity_table(run),
             "facts": pairs_table("The run", facts),

@@ -32,6 +32,8 @@ METRICS: tuple[str, ...] = (
     *(f"serving.forecast_{side}.{name}" for side in ("p", "md")
       for name in ("requests", "predicted_hit", "found_hit", "exact_fraction")),
     "serving.queue_wait.p50_s", "serving.queue_wait.p90_s", "serving.queue_wait.p99_s",
+    *(f"causes.{what}.{name}" for what in ("stalls", "first_tokens", "transfers")
+      for name in ("count", "examined", "total_s", "unexplained_s")),
     "goodput_rps", "sla.ttft_share", "sla.tpot_share", "bcr",
     "oracle.p50_s", "oracle.p99_s", "oracle.queue_wait_mean_s", "offered_load",
 )  # fmt: skip
@@ -46,12 +48,18 @@ INSTANCE_METRIC = re.compile(
     r"serving\.instances\.[a-z0-9-]{1,20}\.(requests|asked_blocks|matched_blocks|hit)"
 )
 FAULT_METRIC = re.compile(
-    r"faults\.[a-z0-9-]{1,40}\.(kept_share|recovery_s|"
-    r"(before|during|after)\.(tokens_per_s|transfers|transfer_bps))"
+    r"faults\.[a-z0-9-]{1,40}\.(kept_share|recovery_s|transfer_recovery_s|after_over_during|"
+    r"(before|during|after)\.(tokens_per_s|transfers|transfer_bps|ttft_s)|"
+    r"(during|after)_ratio\.(tokens_per_s|transfer_bps|ttft))"
+)
+CAUSE_METRIC = re.compile(
+    r"causes\.(stalls|first_tokens|transfers)\.(by_(cause|fault)\.[a-z0-9-]{1,40}"
+    r"|by_subject\.[a-z0-9>-]{1,40}( forward| backward)?)"
 )
 _PATTERNS = (
     LINK_METRIC,
     FAULT_METRIC,
+    CAUSE_METRIC,
     INSTANCE_METRIC,
     re.compile(rf"serving\.pipelines\.{_PIPELINE}"),
     re.compile(rf"serving\.reasons\.{_PIPELINE}\.{_WORD}"),

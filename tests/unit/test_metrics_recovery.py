@@ -22,9 +22,10 @@ S = 10**9
 
 def effects(
     tokens_s: list[float], *spans_s: tuple[float, float | None],
-    acked: tuple[tuple[float, int, float], ...] = (), last_s: float = 20.0,
+    acked: tuple[tuple[float, int, float], ...] = (), last_s: float = 20.0, ttft_s: float = 0.1,
 ) -> dict[str, FaultEffect]:  # fmt: skip
-    """Of one fault ``cut``; ``acked`` is (acknowledged at, bytes, duration)."""
+    """Of one fault ``cut``; ``acked`` is (acknowledged at, bytes, duration). Each token is the
+    first of a request, ``ttft_s`` after it was sent, or ten times that in the first span."""
     spans = tuple(
         Span(begin_ns=round(begin * S), end_ns=None if end is None else round(end * S))
         for begin, end in spans_s
@@ -33,8 +34,13 @@ def effects(
         name="cut", spans=spans, links=("wan1",), forward=True, backward=True, effect=Down()
     )
     times = np.array(sorted(round(t * S) for t in tokens_s), dtype=np.int64)
+    req = np.arange(times.size, dtype=np.int64)
+    begin, end = spans_s[0]
+    took = np.where((times >= begin * S) & (times < (end or last_s) * S), 10 * ttft_s, ttft_s)
+    sent = times - np.rint(took * S).astype(np.int64)
     tables = {
-        Kind.TOKEN: SimpleNamespace(t=times),
+        Kind.TOKEN: SimpleNamespace(t=times, req=req),
+        Kind.REQUEST_SENT: SimpleNamespace(t=sent, req=req),
         Kind.BARRIER: SimpleNamespace(t=np.array([0, round(last_s * S)], dtype=np.int64)),
     }
     run: Any = SimpleNamespace(plan=SimpleNamespace(faults=(fault,)))
@@ -59,8 +65,9 @@ def test_each_side_is_as_long_as_the_fault() -> None:
     tokens = [*every(0.1, 0, 8), *every(0.5, 8, 10), *every(0.1, 11.5, 20)]
     rows = ((7.0, 10**6, 0.5), (7.5, 10**6, 1.0), (9.0, 10**6, 2.0), (11.0, 10**6, 4.0))
     cut = effects(tokens, (8.0, 10.0), acked=rows)["cut"]
-    assert cut.before == Phase(tokens_per_s=10.0, transfers=2, transfer_bps=12e6)
-    assert cut.during == Phase(tokens_per_s=2.0, transfers=1, transfer_bps=4e6)
+    before = Phase(tokens_per_s=10.0, transfers=2, transfer_bps=12e6, ttft_s=0.1)
+    during = Phase(tokens_per_s=2.0, transfers=1, transfer_bps=4e6, ttft_s=1.0)
+    assert (cut.before, cut.during) == (before, during)
     assert cut.after.transfers == 1
     assert cut.kept_share == pytest.approx(0.2)
     assert cut.recovery_s == 1.5
@@ -90,6 +97,36 @@ def test_a_fault_of_a_moment_is_compared_with_a_second() -> None:
     cut = effects(every(0.1, 0, 20), (5.0, 5.001))["cut"]
     assert cut.before.tokens_per_s == pytest.approx(10.0)
     assert cut.after.tokens_per_s == pytest.approx(10.0, rel=0.11)
+
+
+def test_each_figure_is_held_against_the_one_before() -> None:
+    rows = ((7.0, 10**6, 0.5), (9.0, 10**6, 1.0), (11.0, 10**6, 1.0), (11.5, 10**6, 0.5))
+    cut = effects([*every(0.1, 0, 8), *every(0.5, 8, 10), *every(0.2, 10, 20)], (8.0, 10.0),
+                  acked=rows)["cut"]  # fmt: skip
+    assert cut.during_ratio.tokens_per_s == pytest.approx(0.2)
+    assert cut.during_ratio.transfer_bps == pytest.approx(0.5)
+    assert cut.during_ratio.ttft == pytest.approx(10)
+    assert cut.after_ratio.tokens_per_s == pytest.approx(0.5)
+    assert cut.after_ratio.ttft == pytest.approx(1)
+
+
+def test_transfers_recover_with_the_first_new_one_at_the_speed_of_before() -> None:
+    before, during = (7.0, 10**6, 0.5), (9.5, 10**6, 1.0)
+    old = (10.4, 10**8, 0.5)  # began in the fault: as fast as it may be, it is none of after
+    slow, back = (11.0, 10**6, 0.6), (12.0, 10**6, 0.55)
+    cut = effects([], (8.0, 10.0), acked=(before, during, old, slow, back))["cut"]
+    assert cut.transfer_recovery_s == pytest.approx(2.0)
+    assert effects([], (8.0, 10.0), acked=(before, during, slow))["cut"].transfer_recovery_s is None
+
+
+def test_it_says_whether_transfers_are_slower_after_the_fault_than_during_it() -> None:
+    before, during = (7.0, 10**6, 0.5), (9.5, 10**6, 1.0)
+    worse = effects([], (8.0, 10.0), acked=(before, during, (11.9, 10**6, 1.6)))["cut"]
+    better = effects([], (8.0, 10.0), acked=(before, during, (11.9, 10**6, 0.5)))["cut"]
+    assert worse.after_over_during == pytest.approx(1 / 1.6)
+    assert better.after_over_during == pytest.approx(2)
+    assert effects([], (8.0, 10.0), acked=(before, during))["cut"].after_over_during is None
+    assert effects([], (8.0, None), acked=(before, during))["cut"].after_over_during is None
 
 
 @given(

@@ -104,7 +104,10 @@ def test_every_metric_that_a_bound_may_name_is_one() -> None:
     assert set(METRICS) - leaves(Metrics) == set()
     for name in ("link.wan1.drops", "serving.pipelines.P-MD", "serving.instances.md1.hit",
                  "serving.stages.P-RLD-MD.eager_s", "serving.reasons.P-MD.wan-fast",
-                 "serving.handoffs_by_mode.one-shot", "transfer.bytes_by_kind.kv"):  # fmt: skip
+                 "serving.handoffs_by_mode.one-shot", "transfer.bytes_by_kind.kv",
+                 "causes.stalls.by_fault.down-1", "causes.transfers.by_cause.congestion",
+                 "causes.stalls.by_subject.wan1 forward", "faults.cut.after_ratio.ttft",
+                 "faults.cut.after_over_during"):  # fmt: skip
         assert is_metric(name)
     for name in ("serving", "serving.pipelines.P-XX", "serving.otps", "link.wan1.speed", "wall_s"):
         assert not is_metric(name)

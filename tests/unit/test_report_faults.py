@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ from testbed.contract.fault import (
 from testbed.contract.link import GilbertElliott, Jitter
 from testbed.contract.plan import Plan
 from testbed.contract.scale import Scale
+from testbed.metrics.compute import compute
+from testbed.report.fault_effects import effects_table
 from testbed.report.fault_table import MOST_BANDS, fault_bands, fault_table
 from testbed.report.run_report import run_page
 from testbed.report.summary import RunSummary, summarize
@@ -120,3 +123,28 @@ def test_what_repeats_is_counted(run: Path) -> None:
     assert row[3].endswith("and 7 times more")
     (never,) = fault_table(with_faults(run, on_link(Down(), spans=()))).rows
     assert never[3] == "never: every chance was missed"
+
+
+def test_the_report_says_what_a_fault_did_and_how_service_came_back(run: Path) -> None:
+    assert effects_table(summarize(run)).rows == ()
+    with_faults(run, on_link(Down()))
+    compute(run)
+    summary = summarize(run)
+    (row,) = effects_table(summary).rows
+    assert row[0] == "the-down"
+    assert all("% /" in cell for cell in row[1:4])
+    assert "What the faults did" in run_page(summary)
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(0.6, True), (1.4, False)])
+def test_transfers_that_stay_slower_than_under_the_fault_are_said_aloud(
+    run: Path, ratio: float, said: bool
+) -> None:
+    with_faults(run, on_link(Down()))
+    compute(run)
+    path = run / "metrics.json"
+    tree = json.loads(path.read_text())
+    tree["faults"]["the-down"]["after_over_during"] = ratio
+    path.write_text(json.dumps(tree))
+    notes = " ".join(effects_table(summarize(run)).notes)
+    assert ("slower after the fault than during it: the-down (60.0 %)" in notes) == said
