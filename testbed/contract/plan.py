@@ -54,6 +54,10 @@ class Offered(Record):
     raw_load: float
 
 
+def _is_empty(value: tuple[int, ...]) -> bool:
+    return not value
+
+
 class Plan(Record):
     """Everything a run is, before it touches the world."""
 
@@ -73,6 +77,8 @@ class Plan(Record):
     agents: tuple[AgentConfig, ...]
     faults: tuple[PlannedFault, ...] = ()
     """Their rates and delays are as built, like the network's; their times are emulated."""
+    breakpoints: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    """Emulated nanoseconds since the barrier at which the run stands still."""
     offered: Offered
     estimate: Estimate
     model: str

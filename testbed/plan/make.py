@@ -102,6 +102,7 @@ def make_plan(
             for agent in agents
         ),
         faults=faults,
+        breakpoints=tuple(one.ns for one in scenario.file.breakpoints),
         offered=offered,
         estimate=wanted,
         model=scenario.file.model.name,

@@ -20,6 +20,8 @@ from testbed.scenario.shape import ShapeChoice
 from testbed.scenario.workload import Workload
 from testbed.units import Duration, Size
 
+MOST_BREAKPOINTS = 1_000
+
 
 class TopologyChoice(Record):
     """Which topology, and its parameters where they differ from the defaults."""
@@ -89,6 +91,8 @@ class ScenarioFile(Record):
     """``substance``: real KV is digested and padding stamped; ``all``: every byte."""
     faults: tuple[FaultChoice, ...] = Field(default=(), max_length=MOST_FAULTS)
     """What is done to links and nodes while the run is on."""
+    breakpoints: tuple[Duration, ...] = Field(default=(), max_length=MOST_BREAKPOINTS)
+    """Times since the barrier at which the run stands still, to be looked at; virtual clock."""
     expect: Expect = Expect()
     lab: Literal["mininet", "compose"] = "mininet"
     clock: Literal["virtual", "real"] = "virtual"
