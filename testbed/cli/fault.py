@@ -13,6 +13,10 @@ fault = typer.Typer(
     no_args_is_help=True, help="Faults that a scenario can schedule, and runs that stand still."
 )
 Run = Annotated[Path, typer.Argument(help="Folder of a run that stands at a breakpoint.")]
+LiveRun = Annotated[Path, typer.Argument(help="Folder of a run under way on the real clock.")]
+Text = Annotated[
+    str, typer.Argument(help="As in a scenario, without at: '{kind: down, link: wan1}'.")
+]
 Kind = Annotated[str, typer.Argument(help="A kind of fault, as `testbed fault list` names it.")]
 
 
@@ -52,6 +56,30 @@ def show(kind: Kind) -> int:
     console.print((known[kind].__doc__ or "").strip())
     console.print(table)
     print(f"faults:\n  - {known[kind].EXAMPLE}")
+    return int(ExitStatus.PASS)
+
+
+@fault.command()
+def apply(run: LiveRun, text: Text) -> int:
+    """Let a fault begin now in a run under way on the real clock."""
+    from testbed.cli.app import console
+    from testbed.lab.guest.kernel.cache import cache_root
+    from testbed.run.command import apply_fault
+
+    name, answer = apply_fault(run, text, cache_root())
+    console.print(f"{name}: in force at {answer.at_ns / 1e9:.3f} s", markup=False)
+    return int(ExitStatus.PASS)
+
+
+@fault.command()
+def end(run: LiveRun, name: Annotated[str, typer.Argument(help="As `apply` called it.")]) -> int:
+    """End a fault that was applied."""
+    from testbed.cli.app import console
+    from testbed.lab.guest.kernel.cache import cache_root
+    from testbed.run.command import end_fault
+
+    answer = end_fault(run, name, cache_root())
+    console.print(f"{name}: over at {answer.at_ns / 1e9:.3f} s", markup=False)
     return int(ExitStatus.PASS)
 
 

@@ -23,6 +23,7 @@ from testbed.lab.faults import Faults
 from testbed.lab.guard import Guard
 from testbed.lab.protocol import Agents
 from testbed.lab.sampler import Sampler
+from testbed.run.orders import Orders
 from testbed.run.standstill import Standstill
 
 _GRACE_NS = 5_000_000_000
@@ -47,6 +48,8 @@ class Course:
     mark: Mark
     standstill: Standstill | None = None
     """None where the plan has no breakpoints."""
+    orders: Orders | None = None
+    """None under the virtual clock, which nobody outside can follow."""
 
 
 def planned_deeds(faults: Sequence[PlannedFault]) -> tuple[Deed, ...]:
@@ -94,6 +97,8 @@ def take_course(plan: Plan, course: Course, deeds: Sequence[Deed] = ()) -> None:
         now = time.time_ns()
         if now >= look:
             course.guard.look(now - barrier)
+            if course.orders is not None:
+                course.orders.take(course.faults, scale.emulated_ns(now - barrier))
             look = _after(now, look, STEP_NS)
         if now >= sample:
             if sample > barrier:  # where all agents wake at once nothing is on its way yet

@@ -32,6 +32,7 @@ from testbed.lab.protocol import Agents, Lab
 from testbed.lab.sampler import Sampler
 from testbed.lab.wires import Wires
 from testbed.run.course import Course, Deed, planned_deeds, take_course
+from testbed.run.orders import Orders
 from testbed.run.standstill import Standstill
 
 _LINGER_NS = 50_000_000
@@ -134,7 +135,9 @@ def let_agents_work(
             Guard(lab, wires, crew, sampler, faults) as guard,
         ):
             still = Standstill(plan, run, lab, wires) if plan.breakpoints else None
-            course = Course(crew, sampler, guard, faults, mark, still)
+            course = Course(
+                crew, sampler, guard, faults, mark, still, Orders(run) if live else None
+            )
             take_course(plan, course, (*planned_deeds(plan.faults), *deeds))
         if live or scale.slow > 1:
             _linger(crew, scale.lab_ns(_LINGER_NS))
