@@ -134,7 +134,7 @@ def let_agents_work(
             Faults(lab, wires, crew, sampler, ledger) as faults,
             Guard(lab, wires, crew, sampler, faults) as guard,
         ):
-            still = Standstill(plan, run, lab, wires) if plan.breakpoints else None
+            still = Standstill(plan, run, lab, sampler) if plan.breakpoints else None
             course = Course(
                 crew, sampler, guard, faults, mark, still, Orders(run) if live else None
             )

@@ -1,6 +1,7 @@
 """Stands still at the breakpoints of a plan, without virtual time and without the run noticing.
 
-Between a sample and the next wait nobody reads the clock: the run's timeline is that of one
+Reading the clock takes virtual time. So nobody does, between a sample and the next wait, and links
+are not asked again: to tell of a fair queue the kernel reads it. The run's timeline is that of one
 without breakpoints. Meanwhile the guest's core is busy: it asks the host again and again.
 """
 
@@ -13,8 +14,8 @@ from pathlib import Path
 from testbed.contract.breakpoint import HOLD, Passage, Picture, picture_path
 from testbed.contract.plan import Plan
 from testbed.lab.protocol import Lab
+from testbed.lab.sampler import Sampler
 from testbed.lab.sockets import sockets
-from testbed.lab.wires import Wires
 
 _ASKED_PER_MARK = 4096
 """Calls after which the progress mark changes, once in some tenths of a second."""
@@ -23,10 +24,10 @@ _ASKED_PER_MARK = 4096
 class Standstill:
     """The breakpoints of one run that are still to come."""
 
-    def __init__(self, plan: Plan, run: Path, lab: Lab, wires: Wires) -> None:
+    def __init__(self, plan: Plan, run: Path, lab: Lab, sampler: Sampler) -> None:
         self._run = run
         self._lab = lab
-        self._wires = wires
+        self._sampler = sampler
         self._due = deque(sorted(plan.breakpoints))
         if self._due:
             picture_path(run, 0).parent.mkdir(exist_ok=True)
@@ -51,11 +52,11 @@ class Standstill:
     def _picture(self, at_ns: int) -> Picture:
         links = tuple(
             Passage(
-                link=name, direction=way, bytes=one.bytes, packets=one.packets, drops=one.drops,
-                lost=one.lost, backlog_bytes=one.backlog_bytes, flight_bytes=one.flight_bytes,
+                link=link, direction=direction, bytes=one.bytes, packets=one.packets,
+                drops=one.drops, lost=one.lost, backlog_bytes=one.backlog_bytes,
+                flight_bytes=one.flight_bytes,
             )
-            for name, both in self._wires.counters().items()
-            for way, one in (("forward", both.forward), ("backward", both.backward))
+            for (link, direction), one in self._sampler.latest.items()
         )  # fmt: skip
         nodes = {node: sockets(path) for node, path in sorted(self._lab.paths().items())}
         return Picture(

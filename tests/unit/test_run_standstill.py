@@ -12,7 +12,7 @@ import pytest
 from testbed.contract.breakpoint import HOLD, Picture, go_on, picture_path, standing
 from testbed.contract.progress import FOLDER
 from testbed.lab.guest.progress import Progress, read_progress
-from testbed.lab.tc.counters import DirectionCounters, LinkCounters
+from testbed.lab.tc.counters import DirectionCounters
 from testbed.report.standing import standing_tables
 from testbed.run.attend import attended
 from testbed.run.standstill import Standstill
@@ -26,7 +26,7 @@ NOW = Progress(0, "lab", 0)
 
 
 class World:
-    """A lab of one node, and its wires."""
+    """A lab of one node, and the samples of its links."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "7" / "net").mkdir(parents=True)
@@ -36,12 +36,9 @@ class World:
     def paths(self) -> Mapping[str, str]:
         return {"p1": f"{self._folder}/7/ns/net"}
 
-    def counters(self) -> dict[str, LinkCounters]:
-        return {
-            "wan1": LinkCounters(
-                DirectionCounters(9_000, 6, 1, 2, 3_000, 1_500), DirectionCounters(0, 0, 0, 0, 0, 0)
-            )
-        }
+    @property
+    def latest(self) -> dict[tuple[str, str], DirectionCounters]:
+        return {("wan1", "forward"): DirectionCounters(9_000, 6, 1, 2, 3_000, 1_500)}
 
 
 @pytest.fixture
