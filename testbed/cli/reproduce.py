@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table as Printed
-from rich.text import Text
 
-from testbed.cli.app import console, for_tables
+from testbed.cli.app import console
+from testbed.cli.printed import print_table
 from testbed.errors import ExitStatus, UsageError
-from testbed.report.table import Table
 from testbed.reproduce.extent import Extent
 
 
@@ -64,7 +61,7 @@ def reproduce(
     done = perform(study, extent, seeds, out or default_folder(name), console)
     results = done.results
     for table in results.tables or figure_tables(results):
-        _print(table)
+        print_table(table)
     for finding in results.findings:
         console.print(f"{finding.status.value}: {finding.claim} {finding.evidence}", markup=False)
         for line in finding.violations:
@@ -86,19 +83,3 @@ def _table2(extent: Extent, seeds: int | None, out: Path | None) -> int:
     console.print(f"page: {done.page}", markup=False, soft_wrap=True)
     console.print(f"smollm2-135m across the WAN answers: {done.answer!r}", markup=False)
     return int(done.status)
-
-
-def _print(table: Table) -> None:
-    printed = Printed(
-        title=table.caption, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for place, head in enumerate(table.head):
-        printed.add_column(
-            head, justify="left" if place in (0, *table.worded) else "right",
-            overflow="fold",
-        )  # fmt: skip
-    for row in table.rows:
-        printed.add_row(*(Text(cell) for cell in row))
-    for_tables(console).print(printed)
-    for note in table.notes:
-        console.print(note, markup=False)

@@ -59,6 +59,10 @@ def _has_no_defects(defects: tuple[Defect, ...]) -> bool:
     return not defects
 
 
+def _is_empty(value: tuple[int, ...]) -> bool:
+    return not value
+
+
 class Plan(Record):
     """Everything a run is, before it touches the world."""
 
@@ -80,6 +84,8 @@ class Plan(Record):
     """Their rates and delays are as built, like the network's; their times are emulated."""
     defects: tuple[Defect, ...] = Field(default=(), exclude_if=_has_no_defects)
     """Protections that are off, as every agent is told."""
+    breakpoints: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    """Emulated nanoseconds since the barrier at which the run stands still."""
     offered: Offered
     estimate: Estimate
     model: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -76,6 +76,11 @@ class Sampler:
             for name, both in self._wires.counters().items()
             for way in Direction
         }
+
+    @property
+    def latest(self) -> Mapping[tuple[str, str], DirectionCounters]:
+        """What the last sample read, by link and direction."""
+        return self._last
 
     def note(self, kind: Kind, **fields: Value) -> int:
         """Writes one event that is no sample, as of now; returns its time since the barrier."""

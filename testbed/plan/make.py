@@ -105,6 +105,7 @@ def make_plan(
         ),
         faults=faults,
         defects=scenario.file.defects,
+        breakpoints=tuple(one.ns for one in scenario.file.breakpoints),
         offered=offered,
         estimate=wanted,
         model=scenario.file.model.name,

@@ -30,6 +30,11 @@ def refuse_clock_and_place(scenario: Scenario, clock: str, on: str, scale: Scale
             "the host's clock cannot be virtual: only the lab guest's kernel jumps through time",
             "use --on guest, or --clock real",
         )
+    if clock == "real" and scenario.file.breakpoints:
+        raise PlanError(
+            "plan", scenario.name, "the host's clock does not stand still at breakpoints",
+            "use --clock virtual, or leave them out: --set breakpoints=[]",
+        )  # fmt: skip
     limit_bps = LIVE_LIMIT_BPS * scale.slow
     fast = {name: spec.rate_bps for name, spec in scenario.links if spec.rate_bps > limit_bps}
     if clock == "real" and fast:

@@ -24,6 +24,7 @@ _MODULES: dict[str, str] = {
     "table7": "testbed.reproduce.table7",
     "amortise": "testbed.reproduce.amortise",
     "prfaas": "testbed.reproduce.prfaas",
+    "pool": "testbed.reproduce.pool",
 }
 """Name to the module that holds it as ``STUDY``; imported only when it is wanted."""
 

@@ -1,8 +1,9 @@
 """The course of a run from its barrier until every client has ended, as the lab's program sees it.
 
 Three things have a time: samples of the links (emulated time, so that their number does not
-depend on the scale), looks at the lab (the lab's own time: lost shaping is to be found within a
-second of it), and deeds, which are done to the lab on purpose.
+depend on the scale; breakpoints stand right behind them), looks at the lab (the lab's own time:
+lost shaping is to be found within a second of it), and deeds, which are done to the lab on
+purpose.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from testbed.contract.breakpoint import STEP_NS
 from testbed.contract.fault import AgentFault, PlannedFault, ResetFault
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
@@ -21,9 +23,9 @@ from testbed.lab.faults import Faults, LabFault
 from testbed.lab.guard import Guard
 from testbed.lab.protocol import Agents
 from testbed.lab.sampler import Sampler
+from testbed.run.orders import Orders
+from testbed.run.standstill import Standstill
 
-_STEP_NS = 100_000_000
-"""Between two samples, and between two looks."""
 _GRACE_NS = 5_000_000_000
 
 
@@ -44,6 +46,10 @@ class Course:
     guard: Guard
     faults: Faults
     mark: Mark
+    standstill: Standstill | None = None
+    """None where the plan has no breakpoints."""
+    orders: Orders | None = None
+    """None under the virtual clock, which nobody outside can follow."""
 
 
 def planned_deeds(faults: Sequence[PlannedFault]) -> tuple[Deed, ...]:
@@ -81,7 +87,7 @@ def take_course(plan: Plan, course: Course, deeds: Sequence[Deed] = ()) -> None:
     scale, agents, barrier = plan.scale, course.agents, course.agents.barrier_ns
     due = deque(sorted(deeds, key=lambda deed: deed.at_ns))
     sample, look = barrier, barrier
-    step_ns = scale.lab_ns(_STEP_NS)
+    step_ns = scale.lab_ns(STEP_NS)
     deadline = barrier + scale.lab_ns(plan.agents[0].window.deadline_ns) + _GRACE_NS
     while not agents.clients_ended():
         until = min(sample, look)
@@ -91,11 +97,15 @@ def take_course(plan: Plan, course: Course, deeds: Sequence[Deed] = ()) -> None:
         now = time.time_ns()
         if now >= look:
             course.guard.look(now - barrier)
-            look = _after(now, look, _STEP_NS)
+            if course.orders is not None:
+                course.orders.take(course.faults, scale.emulated_ns(now - barrier))
+            look = _after(now, look, STEP_NS)
         if now >= sample:
             if sample > barrier:  # where all agents wake at once nothing is on its way yet
                 course.sampler.lateness.wait(scale.emulated_ns(now - sample))
             course.sampler.sample(scale.emulated_ns(sample - barrier))
+            if course.standstill is not None:
+                course.standstill.reached(scale.emulated_ns(sample - barrier), now)
             sample = _after(now, sample, step_ns)
             course.mark.touch(time.time_ns())
         if sample > deadline:

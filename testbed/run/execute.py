@@ -30,6 +30,7 @@ from testbed.lab.hostledger import HostLedger
 from testbed.lab.program import run_module
 from testbed.metrics.compute import Json, compute
 from testbed.report import write_report
+from testbed.run.attend import attended
 from testbed.run.expected import expectation, scale_of
 from testbed.run.folder import make_default_folder, make_folder, refuse_taken, write_inputs
 from testbed.run.hostfacts import read_host_facts
@@ -154,6 +155,8 @@ def execute(
             run = make_default_folder(plan.scenario, plan.seed, ledger=ledger)
         else:
             run = make_folder(folder, ledger)
+        if plan.breakpoints:
+            watch = attended(run, watch, say)
         with marked_unless_finished(run, ledger):
             origin = provenance(plan.seed, kernel, text, plan.defects)
             write_inputs(run, text, plan, prepared.requests, origin)

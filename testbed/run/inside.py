@@ -32,6 +32,8 @@ from testbed.lab.protocol import Agents, Lab
 from testbed.lab.sampler import Sampler
 from testbed.lab.wires import Wires
 from testbed.run.course import Course, Deed, planned_deeds, take_course
+from testbed.run.orders import Orders
+from testbed.run.standstill import Standstill
 
 _LINGER_NS = 50_000_000
 """Emulated time between the last client's end and that of all others, where there is a scale."""
@@ -140,7 +142,10 @@ def let_agents_work(
             Faults(lab, wires, crew, sampler, ledger) as faults,
             Guard(lab, wires, crew, sampler, faults) as guard,
         ):
-            course = Course(crew, sampler, guard, faults, mark)
+            still = Standstill(plan, run, lab, sampler) if plan.breakpoints else None
+            course = Course(
+                crew, sampler, guard, faults, mark, still, Orders(run) if live else None
+            )
             take_course(plan, course, (*planned_deeds(plan.faults), *deeds))
         if live or scale.slow > 1:
             _linger(crew, scale.lab_ns(_LINGER_NS))

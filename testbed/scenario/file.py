@@ -22,6 +22,8 @@ from testbed.scenario.shape import ShapeChoice
 from testbed.scenario.workload import Workload
 from testbed.units import Duration, Size
 
+MOST_BREAKPOINTS = 1_000
+
 
 class TopologyChoice(Record):
     """Which topology, and its parameters where they differ from the defaults."""
@@ -103,6 +105,8 @@ class ScenarioFile(Record):
     """What is done to links and nodes while the run is on."""
     defects: tuple[Defect, ...] = Field(default=(), exclude_if=_is_empty)
     """Protections that are off; only scenarios of the field library may name any."""
+    breakpoints: tuple[Duration, ...] = Field(default=(), max_length=MOST_BREAKPOINTS)
+    """Times since the barrier at which the run stands still, to be looked at; virtual clock."""
     expect: Expect = Expect()
     lab: Literal["mininet", "compose"] = "mininet"
     clock: Literal["virtual", "real"] = "virtual"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.contract.agent import Shape
+from testbed.contract.breakpoint import STEP_NS
 from testbed.errors import UnitError
 from testbed.scenario.document import KeyPath
 from testbed.scenario.file import ScenarioFile
@@ -21,6 +22,7 @@ def faults_of(
 ) -> Iterator[tuple[KeyPath, str]]:
     """Each contradiction as (key, reason). ``shape`` or ``model`` is None if unknown."""
     yield from _window(file)
+    yield from _breakpoints(file)
     yield from pool_faults(file.pool)
     yield from file.guard.faults()
     yield from _tcp(file)
@@ -63,6 +65,24 @@ def _window(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
         yield ("window", "measure"), "must be longer than 0 ns"
     if file.window.drain.ns == 0:
         yield ("window", "drain"), "must be longer than 0 ns: the last request needs time to end"
+
+
+def _breakpoints(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:
+    last_ns = sum(one.ns for one in (file.window.warm_up, file.window.measure, file.window.drain))
+    for number, at in enumerate(file.breakpoints):
+        if at.ns == 0 or at.ns % STEP_NS:
+            yield (
+                ("breakpoints", number),
+                "must be a multiple of 100 ms above 0: a run can stand still where its links are "
+                "sampled, and nowhere else without a trace",
+            )
+        elif at.ns >= last_ns:
+            yield (
+                ("breakpoints", number),
+                f"the run ends {last_ns / 1e9:g} s after the barrier at the latest",
+            )
+    if list(file.breakpoints) != sorted(set(file.breakpoints), key=lambda one: one.ns):
+        yield ("breakpoints",), "must rise from one to the next"
 
 
 def _tcp(file: ScenarioFile) -> Iterator[tuple[KeyPath, str]]:

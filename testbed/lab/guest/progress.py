@@ -26,7 +26,10 @@ def read_progress(run_folder: Path) -> Progress:
     if not folder.is_dir():
         return Progress(0, newest[1], 0)
     for entry in os.scandir(folder):
-        info = entry.stat()
+        try:
+            info = entry.stat()
+        except FileNotFoundError:  # the mark of a breakpoint, which has just been left
+            continue
         fresh = info.st_atime_ns < 10**18  # a counter, not a date: at least one mark was set
         if fresh:
             marks += info.st_atime_ns // 10**9

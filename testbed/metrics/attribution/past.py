@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from testbed.contract.event import Kind
-from testbed.contract.fault import LinkFault, NodeFault, PlannedFault
+from testbed.contract.fault import LinkFault, NodeFault, PlannedFault, ResetFault, TrafficFault
 from testbed.metrics.attribution.cause import MILESTONES
 from testbed.metrics.attribution.intervals import Interval
 from testbed.metrics.attribution.ways import Way
@@ -67,9 +67,15 @@ class Force:
     @property
     def kind(self) -> str:
         """The word that a scenario has for it."""
-        if isinstance(self.fault, NodeFault):
-            return self.fault.act
-        return self.fault.effect.kind
+        match self.fault:
+            case NodeFault(act=act):
+                return act
+            case ResetFault():
+                return "reset"
+            case TrafficFault():
+                return "traffic"
+            case _:
+                return self.fault.effect.kind
 
     def acts(self, way: Way) -> bool:
         """Whether it acts on this direction of a link."""

@@ -105,6 +105,12 @@ def _network(name: str) -> tuple[Network, Scale]:
             "plain docker compose has nobody who could do what faults asks for",
             f"testbed run {name} --lab compose, or leave faults out",
         )  # fmt: skip
+    if written.file.breakpoints:
+        raise PlanError(
+            "render for docker compose", name,
+            "the clock of plain docker compose does not stand still at breakpoints",
+            f"testbed run {name} --lab compose, or leave breakpoints out",
+        )  # fmt: skip
     scenario, scale = scaled(written, written.file.real_time)
     network = build_network(scenario, roster(scenario), scenario.seed, "compose")
     return paced(network, scale.slow), scale

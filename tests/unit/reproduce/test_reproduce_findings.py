@@ -124,6 +124,29 @@ BAD: dict[str, Figures] = {
     "threshold-spares-the-line": {
         ("prfaas", "egress-gbit"): 9.0, ("all-far", "egress-gbit"): 9.0,
     },
+    # connection pools
+    **{
+        name: {
+            (f"{hits}-{way}", measure): value
+            for hits in ("wide", "narrow")
+            for way, value in ((own, 0.05), (base, peer))
+        }
+        for name, own, base, measure, peer in (
+            ("fresh-costs-several-fold", "light-per-transfer", "light-lifo",
+             "delivery.p50_s", 0.05),
+            ("idle-is-as-cold-as-fresh", "light-fifo", "light-per-transfer", "transfer.p50_s", 0.1),
+            ("kept-windows-are-the-gain", "light-fifo", "light-fifo-warm", "delivery.p50_s", 0.05),
+            ("full-line-hides-it", "full-per-transfer", "full-lifo", "delivery.mean_s", 0.01),
+            ("small-need-not-queue", "full-few-small", "full-few", "delivery.small_p90_s", 0.05),
+            ("preempting-helps-the-small", "full-few-preempt", "full-few-small",
+             "delivery.small_p90_s", 0.05),
+            ("deadline-is-arrival-here", "full-few-deadline", "full-few", "delivery.p50_s", 0.1),
+        )
+    },
+    "lanes-turn-away": {
+        (f"wide-full-{way}", "refused_share"): 0.0
+        for way in ("fifo", "lanes", "few", "few-small", "few-preempt")
+    },
 }  # fmt: skip
 CLAIMS = [(study, claim.name) for study in known() if study != "table2"
           for claim in study_of(study).claims]  # fmt: skip

@@ -17,6 +17,7 @@ from testbed.reproduce import (
     fig8,
     handoff,
     parity,
+    pool,
     prfaas,
     routing,
     slaload,
@@ -37,8 +38,8 @@ from tests.fakes.outcomes import outcomes
 from tests.fakes.serving_run import serving_story, write_serving_run
 
 STUDIES = (
-    amortise.STUDY, drc.STUDY, fig8.STUDY, handoff.STUDY, parity.STUDY, prfaas.STUDY, routing.STUDY,
-    table1.STUDY, table5.STUDY, table7.STUDY, table8.STUDY,
+    amortise.STUDY, drc.STUDY, fig8.STUDY, handoff.STUDY, parity.STUDY, pool.STUDY, prfaas.STUDY,
+    routing.STUDY, table1.STUDY, table5.STUDY, table7.STUDY, table8.STUDY,
 )  # fmt: skip
 
 

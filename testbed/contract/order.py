@@ -1,0 +1,50 @@
+"""What is asked of a run that is under way on the real clock, and what came of it.
+
+::
+
+    host:  orders/1.json ──▶ guest looks ten times a second, does it, writes orders/1.answer.json
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from testbed.contract.fault import LinkFault, NodeFault
+from testbed.contract.record import Record
+
+FOLDER = "orders"
+
+
+class Order(Record):
+    """One fault that is to begin now, or to end. Its spans say when it was asked for, and when it
+    ends by itself; ``text`` is how it was written."""
+
+    act: Literal["begin", "end"]
+    fault: LinkFault | NodeFault
+    text: str = ""
+
+
+class Answer(Record):
+    """When it was done, in emulated time since the barrier, or in words why not."""
+
+    at_ns: int
+    refused: str = ""
+
+
+def order_path(run: Path, number: int) -> Path:
+    """Where the order of that number stands; they count from 1."""
+    return run / FOLDER / f"{number}.json"
+
+
+def answer_path(run: Path, number: int) -> Path:
+    """Where its answer stands."""
+    return run / FOLDER / f"{number}.answer.json"
+
+
+def orders_of(run: Path) -> tuple[Order, ...]:
+    """All orders that were given to a run, in their order."""
+    found: list[Order] = []
+    while (path := order_path(run, len(found) + 1)).is_file():
+        found.append(Order.model_validate_json(path.read_text(encoding="utf-8")))
+    return tuple(found)

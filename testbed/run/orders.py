@@ -1,0 +1,59 @@
+"""Takes the orders that come to a run under way: from inside the lab, between two looks at it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from testbed.contract.order import Answer, Order, answer_path, order_path
+from testbed.contract.record import Record
+from testbed.errors import LabError
+from testbed.lab.faults import Faults
+
+
+class Orders:
+    """The orders of one run, each taken once. A fault with a duration ends when it is over."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._next = 1
+        self._live: dict[str, Order] = {}
+
+    def take(self, faults: Faults, now_ns: int) -> None:
+        """Does what was asked since the last call; ``now_ns`` is emulated, since the barrier.
+
+        Raises:
+            FidelityError: a link is not as it was meant to become.
+        """
+        for name, order in tuple(self._live.items()):
+            end_ns = order.fault.spans[0].end_ns
+            if end_ns is not None and end_ns <= now_ns:
+                del self._live[name]
+                faults.end(order.fault)
+        while (path := order_path(self._run, self._next)).is_file():
+            order = Order.model_validate_json(path.read_text(encoding="utf-8"))
+            try:
+                self._do(order, faults)
+                answer = Answer(at_ns=now_ns)
+            except LabError as error:
+                answer = Answer(at_ns=now_ns, refused=str(error))
+            write_whole(answer_path(self._run, self._next), answer)
+            self._next += 1
+
+    def _do(self, order: Order, faults: Faults) -> None:
+        name = order.fault.name
+        if order.act == "begin":
+            faults.begin(order.fault)
+            self._live[name] = order
+        elif name not in self._live:
+            raise LabError("end a fault", name, "it is over already")
+        else:
+            del self._live[name]
+            faults.end(order.fault)
+
+
+def write_whole(path: Path, value: Record) -> None:
+    """Writes a value so that whoever looks sees all of it or nothing."""
+    draft = path.with_name(f".{path.name}")
+    draft.write_text(value.model_dump_json(indent=1), encoding="utf-8")
+    os.replace(draft, path)
