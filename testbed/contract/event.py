@@ -96,6 +96,8 @@ class Kind(StrEnum):
     # peer, how (in words: what is not as planned); the run is invalid
     SHAPING_LOST = "shaping.lost"
     FAULT_BEGAN = "fault.began"  # fault, subject (node or link); it is in force
+    # fault, subject, and what it hit: req, or conn of a connection that it ended
+    FAULT_HIT = "fault.hit"
     FAULT_ENDED = "fault.ended"  # fault, subject; it is undone
     # the real clock only: a step that took 5 % longer than its profile, and what was counted by the
     # end (waits that ended late by bucket of testbed.contract.lateness, steps, late ones)

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from testbed.contract.ailment import AgentEffect
 from testbed.contract.link import Jitter, Loss
 from testbed.contract.record import Record
 
@@ -67,30 +68,6 @@ Effect = Annotated[
     Field(discriminator="kind"),
 ]
 """What a fault does to one direction of a link."""
-
-
-class SlowCompute(Record):
-    """Every step of the agent takes so many times its profile."""
-
-    kind: Literal["slow"] = "slow"
-    factor: float = Field(gt=1)
-
-
-class Stall(Record):
-    """The agent reads no KV from its connections: their windows close."""
-
-    kind: Literal["stall"] = "stall"
-
-
-class FewDescriptors(Record):
-    """The agent may open so many files and sockets more, and no others."""
-
-    kind: Literal["descriptors"] = "descriptors"
-    left: int = Field(ge=0)
-
-
-AgentEffect = Annotated[SlowCompute | Stall | FewDescriptors, Field(discriminator="kind")]
-"""What an agent does to itself."""
 
 
 class Span(Record):

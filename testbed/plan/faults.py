@@ -9,7 +9,6 @@ from typing import Literal
 from testbed.contract.fault import (
     AddedDelay,
     AddedJitter,
-    AgentEffect,
     AgentFault,
     Effect,
     LinkFault,
@@ -17,14 +16,16 @@ from testbed.contract.fault import (
     PlannedFault,
     SlowRate,
     Span,
-    Stall,
 )
 from testbed.contract.network import Link, Network
-from testbed.contract.role import NodeKind, Role
+from testbed.contract.role import NodeKind
 from testbed.contract.scale import RATE_STEP_BPS, Scale
 from testbed.errors import PlanError
+from testbed.plan.ailments import ailment, pair_ailment, refuse_doubled
 from testbed.plan.derive import derived_seed
-from testbed.scenario.injection import OnAgents, OnLinks, Timed
+from testbed.scenario.ailments import OnAgents, OnPairs
+from testbed.scenario.injection import OnLinks
+from testbed.scenario.timed import Timed
 from testbed.scenario.value import Scenario
 from testbed.shaping.compile import compile_link
 from testbed.shaping.faulted import faulted
@@ -69,12 +70,16 @@ def plan_faults(
                 )
             )  # fmt: skip
             continue
+        if isinstance(choice, OnPairs):
+            sender, effect = pair_ailment(choice, scenario, network, place)
+            planned.append(
+                AgentFault(name=name, place=place, spans=spans, nodes=(sender,), effect=effect)
+            )
+            continue
         nodes = _nodes(_listed(choice.node), network, place)
         if isinstance(choice, OnAgents):
-            _refuse_others_than_agents(nodes, network, place, choice.effect())
-            planned.append(
-                AgentFault(name=name, place=place, spans=spans, nodes=nodes, effect=choice.effect())
-            )
+            own = ailment(choice, nodes, network, place, derived_seed(seed, "leave", str(index)))
+            planned.append(AgentFault(name=name, place=place, spans=spans, nodes=nodes, effect=own))
             continue
         fault = NodeFault(name=name, place=place, spans=spans, nodes=nodes, act=choice.kind)
         _refuse_return(fault, network)
@@ -83,7 +88,7 @@ def plan_faults(
         planned.append(fault)
     _refuse_together(planned, network)
     _refuse_busy_nodes(planned, network)
-    _refuse_doubled(planned)
+    refuse_doubled(planned)
     return tuple(planned)
 
 
@@ -117,7 +122,7 @@ def _spans(choice: Timed, place: str, scenario: Scenario, draw: random.Random) -
                 "let it begin earlier, less often, or make the window longer",
             )  # fmt: skip
         if draw.random() < choice.probability.fraction:
-            end_ns = None if choice.duration is None else begin_ns + choice.duration.ns
+            end_ns = None if choice.lasts_ns is None else begin_ns + choice.lasts_ns
             yield Span(begin_ns=begin_ns, end_ns=end_ns)
 
 
@@ -144,22 +149,6 @@ def _nodes(names: tuple[str, ...], network: Network, place: str) -> tuple[str, .
                 _ATTEMPT, place, f"the network has no node {name!r}", f"nodes: {', '.join(known)}"
             )
     return tuple(dict.fromkeys(names))
-
-
-def _refuse_others_than_agents(
-    nodes: tuple[str, ...], network: Network, place: str, effect: AgentEffect
-) -> None:
-    """Only an agent suffers by its own hand, and only one that receives KV can stall."""
-    stalls = isinstance(effect, Stall)
-    able = [
-        node.name
-        for node in network.nodes
-        if node.kind is NodeKind.AGENT and (not stalls or node.role in (Role.DECODE, Role.RELAY))
-    ]
-    for name in nodes:
-        if name not in able:
-            why = "does not receive KV" if stalls else "is no agent"
-            raise PlanError(_ATTEMPT, place, f"{name} {why}", f"use one of {', '.join(able)}")
 
 
 def _refuse_return(fault: NodeFault, network: Network) -> None:
@@ -202,26 +191,6 @@ def _refuse_together(planned: list[PlannedFault], network: Network) -> None:
                     one for one in mine if any(_covers(other, span.begin_ns) for other in one.spans)
                 ]
                 _refuse_set(link, with_it, fault.place)
-
-
-def _refuse_doubled(planned: list[PlannedFault]) -> None:
-    """An agent suffers one fault of each kind at a time; different kinds may meet."""
-    taken: dict[tuple[str, str], list[tuple[Span, str]]] = {}
-    for fault in planned:
-        if not isinstance(fault, AgentFault):
-            continue
-        for node in fault.nodes:
-            mine = taken.setdefault((node, fault.effect.kind), [])
-            for span in fault.spans:
-                for other, name in mine:
-                    if span.overlaps(other):
-                        raise PlanError(
-                            _ATTEMPT, fault.place,
-                            f"{node} is still under {name} when {fault.name} begins at "
-                            f"{span.begin_ns / 1e9:g} s",
-                            "let one end before the next of its kind begins",
-                        )  # fmt: skip
-            mine.extend((span, fault.name) for span in fault.spans)
 
 
 def _refuse_busy_nodes(planned: list[PlannedFault], network: Network) -> None:

@@ -6,18 +6,17 @@ from testbed.contract.fault import (
     AddedDelay,
     AddedJitter,
     AddedLoss,
+    AgentFault,
     Corruption,
     Down,
     Duplication,
-    FewDescriptors,
     LinkFault,
     NodeFault,
     PlannedFault,
-    SlowCompute,
     SlowRate,
-    Stall,
 )
 from testbed.report import wording
+from testbed.report.ailment import ailment
 from testbed.report.chart import Band
 from testbed.report.summary import RunSummary
 from testbed.report.table import Table
@@ -71,6 +70,8 @@ def _deed(fault: PlannedFault, slow: float) -> str:
     """In words, in emulated units: the plan has rates and delays as they are built."""
     if isinstance(fault, NodeFault):
         return _ACTS[fault.act]
+    if isinstance(fault, AgentFault):
+        return ailment(fault.effect)
     match fault.effect:
         case Down():
             return "nothing passes"
@@ -91,12 +92,6 @@ def _deed(fault: PlannedFault, slow: float) -> str:
             return f"{wording.share(share)} of the frames arrive twice"
         case Corruption(share=share):
             return f"one bit of {wording.share(share)} of the frames flipped"
-        case SlowCompute(factor=factor):
-            return f"steps take {factor:g} times their profile"
-        case Stall():
-            return "reads no KV"
-        case FewDescriptors(left=left):
-            return f"may open {left} files and sockets more"
 
 
 def _times(run: RunSummary, fault: PlannedFault) -> str:

@@ -16,76 +16,32 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from testbed.contract.fault import (
     AddedDelay,
     AddedJitter,
     AddedLoss,
-    AgentEffect,
     Corruption,
     Down,
     Duplication,
     Effect,
-    FewDescriptors,
-    SlowCompute,
     SlowRate,
-    Stall,
 )
-from testbed.contract.record import Record
-from testbed.scenario.entry import Count, Name, Number
+from testbed.scenario.ailments import AGENT_KINDS, AgentChoice, OnAgents, OnPairs
 from testbed.scenario.impairment import PlainJitter, PlainLoss
 from testbed.scenario.linkspec import plain_jitter, plain_loss
+from testbed.scenario.timed import Names, Timed, key
 from testbed.units import Duration, Rate, Share
-
-FaultName = Annotated[
-    str, StringConstraints(strict=True, pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
-]
-"""Without dots, which part the names of metrics."""
-_ALWAYS = Share(Share.MAXIMUM)
-
-
-def _key(meaning: str, default: object = ...) -> Any:
-    """A key with what editors and ``testbed fault show`` say of it."""
-    return Field(default=default, description=meaning)
-
-
-Names: TypeAlias = Name | Annotated[tuple[Name, ...], Field(min_length=1, max_length=1_000)]
-
-
-class Timed(Record):
-    """When a fault is in force."""
-
-    EXAMPLE: ClassVar[str]
-    """As a scenario writes it."""
-
-    name: FaultName | None = _key("how the record calls it; left out, its kind and number", None)
-    at: Duration = _key("when it begins, after the barrier")
-    duration: Duration | None = _key("how long; left out, to the end of the run", None)
-    every: Duration | None = _key("it comes back so often, from begin to begin", None)
-    times: Count | None = _key("how often in all; goes with every", None)
-    probability: Share = _key("chance of each time on its own, from the run's seed", _ALWAYS)
-
-    @model_validator(mode="after")
-    def _comes_and_goes(self) -> Self:
-        if self.duration is not None and self.duration.ns == 0:
-            raise ValueError("duration must be longer than 0 ns; left out, it is to the end")
-        if (self.every is None) != (self.times is None):
-            raise ValueError("every and times go together: how far apart, and how often")
-        if self.every is not None and (self.duration is None or self.every.ns <= self.duration.ns):
-            raise ValueError("every needs a duration, and must be longer than it")
-        if self.probability.steps == 0:
-            raise ValueError("probability must be above 0 %, or the fault never comes")
-        return self
 
 
 class OnLinks(Timed):
     """A fault of links."""
 
-    link: Names = _key("a link of the plan, a class of links, or a list of such names")
-    direction: Literal["both", "forward", "backward"] = _key(
+    link: Names = key("a link of the plan, a class of links, or a list of such names")
+    direction: Literal["both", "forward", "backward"] = key(
         "both, or forward (from the first end that the plan lists to the second) or backward",
         "both",
     )
@@ -112,7 +68,7 @@ class RateFault(OnLinks):
     EXAMPLE = "{kind: rate, link: wan1, to: 1 Gbit/s, at: 2 s, duration: 3 s}"
 
     kind: Literal["rate"]
-    to: Rate = _key("what is left, where the link has more")
+    to: Rate = key("what is left, where the link has more")
 
     def effect(self) -> Effect:
         return SlowRate(rate_bps=self.to.bps)
@@ -130,7 +86,7 @@ class DelayFault(OnLinks):
     EXAMPLE = "{kind: delay, link: wan, direction: forward, add: 30 ms, at: 2 s}"
 
     kind: Literal["delay"]
-    add: Duration = _key("how much later, one way")
+    add: Duration = key("how much later, one way")
 
     def effect(self) -> Effect:
         return AddedDelay(delay_ns=self.add.ns)
@@ -151,7 +107,7 @@ class JitterFault(OnLinks):
     )
 
     kind: Literal["jitter"]
-    jitter: PlainJitter = _key("spread, distribution and reorder, as for a link")
+    jitter: PlainJitter = key("spread, distribution and reorder, as for a link")
 
     def effect(self) -> Effect:
         return AddedJitter(jitter=plain_jitter(self.jitter))
@@ -163,7 +119,7 @@ class LossFault(OnLinks):
     EXAMPLE = "{kind: loss, link: wan, loss: {kind: random, share: 0.1 %}, at: 2 s, duration: 1 s}"
 
     kind: Literal["loss"]
-    loss: PlainLoss = _key("kind and shares, as for a link")
+    loss: PlainLoss = key("kind and shares, as for a link")
 
     def effect(self) -> Effect:
         return AddedLoss(loss=plain_loss(self.loss))
@@ -175,7 +131,7 @@ class DuplicateFault(OnLinks):
     EXAMPLE = "{kind: duplicate, link: wan1, share: 1 %, at: 2 s, duration: 1 s}"
 
     kind: Literal["duplicate"]
-    share: Share = _key("share of the frames")
+    share: Share = key("share of the frames")
 
     def effect(self) -> Effect:
         return Duplication(share=self.share.fraction)
@@ -187,7 +143,7 @@ class CorruptFault(OnLinks):
     EXAMPLE = "{kind: corrupt, link: wan1, share: 100 ppm, at: 2 s, duration: 1 s}"
 
     kind: Literal["corrupt"]
-    share: Share = _key("share of the frames")
+    share: Share = key("share of the frames")
 
     def effect(self) -> Effect:
         return Corruption(share=self.share.fraction)
@@ -196,7 +152,7 @@ class CorruptFault(OnLinks):
 class OnNodes(Timed):
     """A fault of nodes."""
 
-    node: Names = _key("a node of the plan, or a list of nodes")
+    node: Names = key("a node of the plan, or a list of nodes")
 
 
 class PauseFault(OnNodes):
@@ -231,68 +187,15 @@ class DisconnectFault(OnNodes):
     kind: Literal["disconnect"]
 
 
-class OnAgents(Timed):
-    """A fault inside agents."""
-
-    node: Names = _key("an agent of the plan, or a list of agents")
-
-    @abstractmethod
-    def effect(self) -> AgentEffect:
-        """What the agent does to itself, in SI integers."""
-
-
-class SlowFault(OnAgents):
-    """Every step takes so many times its profile: a slow processor or accelerator."""
-
-    EXAMPLE = "{kind: slow, node: md1, factor: 3.0, at: 2 s, duration: 2 s}"
-
-    kind: Literal["slow"]
-    factor: Number = _key("how many times longer, above 1")
-
-    def effect(self) -> AgentEffect:
-        return SlowCompute(factor=self.factor)
-
-    @model_validator(mode="after")
-    def _slower(self) -> Self:
-        if self.factor <= 1:
-            raise ValueError("factor must be above 1")
-        return self
-
-
-class StallFault(OnAgents):
-    """The agent reads no KV from its connections: their windows close."""
-
-    EXAMPLE = "{kind: stall, node: md1, at: 2 s, duration: 500 ms}"
-
-    kind: Literal["stall"]
-
-    def effect(self) -> AgentEffect:
-        return Stall()
-
-
-class DescriptorsFault(OnAgents):
-    """The agent may open so many files and sockets more, and no others."""
-
-    EXAMPLE = "{kind: descriptors, node: p1, left: 2, at: 2 s}"
-
-    kind: Literal["descriptors"]
-    left: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = _key(
-        "how many more than are open when it begins"
-    )
-
-    def effect(self) -> AgentEffect:
-        return FewDescriptors(left=self.left)
-
-
 FaultChoice: TypeAlias = Annotated[
     DownFault | RateFault | DelayFault | JitterFault | LossFault | DuplicateFault | CorruptFault
     | PauseFault | KillFault | RestartFault | DisconnectFault
-    | SlowFault | StallFault | DescriptorsFault,
+    | AgentChoice,
     Field(discriminator="kind"),
 ]  # fmt: skip
-KINDS: tuple[type[OnLinks | OnNodes | OnAgents], ...] = (
+KINDS: tuple[type[OnLinks | OnNodes | OnAgents | OnPairs], ...] = (
     DownFault, RateFault, DelayFault, JitterFault, LossFault, DuplicateFault, CorruptFault,
-    PauseFault, KillFault, RestartFault, DisconnectFault, SlowFault, StallFault, DescriptorsFault,
+    PauseFault, KillFault, RestartFault, DisconnectFault, *AGENT_KINDS,
 )  # fmt: skip
 """In the order in which lists show them."""
 MOST_FAULTS = 1_000

@@ -23,6 +23,10 @@ class KvInbox(Protocol):
         """Read nothing while ``held``."""
         ...
 
+    def refrain(self, backlog: int | None) -> None:
+        """Accept nothing, and let ``backlog`` + 1 wait; None goes on accepting."""
+        ...
+
     async def close(self) -> None:
         """Accept nothing any more."""
         ...

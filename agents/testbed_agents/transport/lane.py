@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable
@@ -116,6 +117,20 @@ class Lane:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
             self._socket = None
+
+    def drop(self, clean: bool) -> bool:
+        """Lose the connection, as if something on its way had ended it; False where none is open.
+
+        ``clean`` ends our half, so that the receiver closes the other; else both ends are reset.
+        """
+        if self._socket is None:
+            return False
+        if clean:
+            with contextlib.suppress(OSError):  # it ended by itself, which is told otherwise
+                self._socket.shutdown(socket.SHUT_WR)
+        else:
+            self._break(TransferError(Fault.CONNECTION_LOST, self._peer.name, "reset"))
+        return True
 
     def abort(self) -> None:
         """Reset and forget the connection; whoever waits on it fails."""

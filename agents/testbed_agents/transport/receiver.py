@@ -42,6 +42,7 @@ class KvReceiver:
         self._work: asyncio.TaskGroup | None = None
         self._handler: Handler | None = None
         self._held = False
+        self._refrains = False
         if config.tcp.receive_low_water > config.tcp.receive_buffer // 2:
             raise AgentError(
                 "set the low water mark", f"{config.tcp.receive_low_water} bytes",
@@ -75,7 +76,8 @@ class KvReceiver:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.TaskGroup() as self._work:
-                loop.add_reader(listener, self._accept, listener)
+                if not self._refrains:
+                    loop.add_reader(listener, self._accept, listener)
                 await loop.create_future()  # until cancelled
         finally:
             loop.remove_reader(listener)
@@ -95,6 +97,19 @@ class KvReceiver:
         self._held = held
         for inlet in tuple(self._inlets):
             inlet.hold(held)
+
+    def refrain(self, backlog: int | None) -> None:
+        """Accepts nothing, and lets ``backlog`` + 1 wait in the kernel; None goes on accepting."""
+        if self._listener is None:
+            raise AgentError("stop accepting", self._config.node, "not listening")
+        # listen(2) on a listening socket only changes the length of its queue
+        self._listener.listen(_BACKLOG if backlog is None else backlog)
+        self._refrains = backlog is not None
+        loop = asyncio.get_running_loop()
+        if self._refrains:
+            loop.remove_reader(self._listener)
+        elif self._work is not None:
+            loop.add_reader(self._listener, self._accept, self._listener)
 
     def begun(self, inlet: Inlet, header: frame.Header, part: Part | None) -> None:
         """Called by an inlet when a transfer, or a part of one, starts to arrive."""

@@ -1,0 +1,63 @@
+"""What every fault of a scenario has: a name, and when it is in force."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
+
+from pydantic import Field, StringConstraints, model_validator
+
+from testbed.contract.record import Record
+from testbed.scenario.entry import Count, Name
+from testbed.units import Duration, Share
+
+FaultName = Annotated[
+    str, StringConstraints(strict=True, pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
+]
+"""Without dots, which part the names of metrics."""
+ALWAYS = Share(Share.MAXIMUM)
+
+
+def key(meaning: str, default: object = ...) -> Any:
+    """A key with what editors and ``testbed fault show`` say of it."""
+    return Field(default=default, description=meaning)
+
+
+Names: TypeAlias = Name | Annotated[tuple[Name, ...], Field(min_length=1, max_length=1_000)]
+
+
+class Timed(Record):
+    """When a fault is in force."""
+
+    EXAMPLE: ClassVar[str]
+    """As a scenario writes it."""
+    INSTANT: ClassVar[bool] = False
+    """Whether it is over at once, so that it takes no duration."""
+
+    name: FaultName | None = key("how the record calls it; left out, its kind and number", None)
+    at: Duration = key("when it begins, after the barrier")
+    duration: Duration | None = key("how long; left out, to the end of the run", None)
+    every: Duration | None = key("it comes back so often, from begin to begin", None)
+    times: Count | None = key("how often in all; goes with every", None)
+    probability: Share = key("chance of each time on its own, from the run's seed", ALWAYS)
+
+    @model_validator(mode="after")
+    def _comes_and_goes(self) -> Self:
+        if self.INSTANT and self.duration is not None:
+            raise ValueError("it is over at once: leave duration out")
+        if self.duration is not None and self.duration.ns == 0:
+            raise ValueError("duration must be longer than 0 ns; left out, it is to the end")
+        if (self.every is None) != (self.times is None):
+            raise ValueError("every and times go together: how far apart, and how often")
+        lasts_ns = 1 if self.INSTANT else None if self.duration is None else self.duration.ns
+        if self.every is not None and (lasts_ns is None or self.every.ns <= lasts_ns):
+            raise ValueError("every needs a duration, and must be longer than it")
+        if self.probability.steps == 0:
+            raise ValueError("probability must be above 0 %, or the fault never comes")
+        return self
+
+    @property
+    def lasts_ns(self) -> int | None:
+        """How long each time; None to the end of the run."""
+        if self.INSTANT:
+            return 1
+        return None if self.duration is None else self.duration.ns
