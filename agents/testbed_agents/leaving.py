@@ -25,7 +25,7 @@ class Leaving:
         self._clock = clock
         self._fault: Leave | None = None
         self._hit: Hit = _nobody
-        self._going: dict[int, Leave] = {}
+        self._going: dict[int, tuple[Leave, Hit]] = {}
         """Requests that were sent under a fault and will be left, which outlives it."""
         self.leave: Callable[[int, bool], bool] = _never
 
@@ -43,21 +43,23 @@ class Leaving:
         if fault is None or not leaves(fault, request):
             return
         if fault.after_ns is None:
-            self._going[request] = fault
+            self._going[request] = fault, self._hit
         else:
             loop = asyncio.get_running_loop()
-            loop.call_later(self._clock.seconds(fault.after_ns), self._go, request, fault)
+            pause_s = self._clock.seconds(fault.after_ns)
+            loop.call_later(pause_s, self.go, request, fault, self._hit)
 
     def shown(self, request: int, tokens: int) -> None:
         """The user has seen so many tokens of it."""
-        fault = self._going.get(request)
-        if fault is not None and fault.tokens is not None and tokens >= fault.tokens:
+        going = self._going.get(request)
+        if going is not None and going[0].tokens is not None and tokens >= going[0].tokens:
             del self._going[request]
-            self._go(request, fault)
+            self.go(request, *going)
 
-    def _go(self, request: int, fault: Leave) -> None:
+    def go(self, request: int, fault: Leave, hit: Hit) -> None:
+        """Its user goes now, unless it has ended."""
         if self.leave(request, fault.clean):
-            self._hit(request)
+            hit(request)
 
 
 def leaves(fault: Leave, request: int) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from pathlib import Path
+from typing import TypeAlias
 
 from testbed.contract.agent import AgentConfig
 from testbed.contract.ailment import (
@@ -26,76 +28,17 @@ from testbed.contract.ailment import (
 )
 from testbed.contract.event import EventLog, Kind
 from testbed.contract.fault import AgentFault
+from testbed.contract.meeting import drain
+from testbed.contract.trigger import Reached
 from testbed.errors import AgentError
 from testbed_agents.clock import AgentClock
 from testbed_agents.descriptors import DescriptorLimit
 from testbed_agents.leaving import Leaving
+from testbed_agents.victims import Hearing, Receiver, Sender
 from testbed_agents.wallclock import WallClock
 
-
-class Receiver(Protocol):
-    """What can be made to read nothing, or to accept nobody."""
-
-    def hold(self, held: bool) -> None:
-        """Reads nothing while ``held``."""
-        ...
-
-    def refrain(self, backlog: int | None) -> None:
-        """Accepts nothing, and lets ``backlog`` + 1 wait; None goes on accepting."""
-        ...
-
-
-class Spoilt(Protocol):
-    """The part of a pool that takes its afflictions."""
-
-    def leak(self, each: int | None, hit: Callable[[int], None]) -> None:
-        """Every ``each``-th loan is never given back; None stops that."""
-        ...
-
-    def skip(self, chunk: int | None, which: int | None, hit: Callable[[int], None]) -> None:
-        """A chunk of the ``which``-th transfer from now on is never sent."""
-        ...
-
-    def outdate(self, which: int | None, hit: Callable[[int], None]) -> None:
-        """The ``which``-th transfer from now on has other blocks than its digests say."""
-        ...
-
-    def spare(self, kind: str) -> None:
-        """``skip-chunk`` or ``stale`` ends."""
-        ...
-
-
-class Sender(Protocol):
-    """A pool to one receiver, which can be made worse."""
-
-    @property
-    def affliction(self) -> Spoilt:
-        """What spoils its loans and transfers."""
-        ...
-
-    def shrink(self, fewer: int) -> None:
-        """So many connections fewer."""
-        ...
-
-    def keep_ports(self, left: int | None) -> None:
-        """Only the first ``left`` source ports are of use; None is all."""
-        ...
-
-    def drop(self, connection: int, clean: bool) -> bool:
-        """Lose one connection; False where it is not open."""
-        ...
-
-
-class Hearing(Protocol):
-    """What can be made to hear control messages late."""
-
-    def begin(self, delay_s: float | None) -> None:
-        """So much later; None when it ends."""
-        ...
-
-    def end(self) -> None:
-        """What was held back is heard."""
-        ...
+Due: TypeAlias = tuple[int, bool, AgentFault]
+"""When, whether it begins or ends, and what."""
 
 
 class Trouble:
@@ -113,16 +56,15 @@ class Trouble:
         self._node = config.node
         self._clock = clock
         self._log = log
+        timed = [fault for fault in config.faults if fault.trigger is None]
         self._due = sorted(
-            (
-                (at_ns, begins, fault)
-                for fault in config.faults
-                for span in fault.spans
-                for at_ns, begins in ((span.begin_ns, True), (span.end_ns, False))
-                if at_ns is not None
-            ),
-            key=lambda due: (due[0], due[1]),
+            (due for fault in timed for due in _due(fault)), key=lambda due: (due[0], due[1])
         )
+        self._waiting = {one.name: one for one in config.faults if one.trigger is not None}
+        self._watches = config.watches
+        self._reached = Reached(Path(config.events).parent.parent)
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._passed = asyncio.Event()
         self._limit = DescriptorLimit(config.node)
         self._wall = WallClock()
@@ -137,23 +79,82 @@ class Trouble:
 
     async def beside(self, work: Awaitable[None]) -> None:
         """Applies what is due while ``work`` is done; a failure of either ends both."""
-        if not self._due:
+        if not (self._due or self._waiting or self._watches):
             await work
             return
-        async with asyncio.TaskGroup() as group:
-            suffering = group.create_task(self._suffer())
+        async with asyncio.TaskGroup() as self._group:
+            self._tasks.append(self._group.create_task(self._begin()))
             await work
-            suffering.cancel()
+            for task in self._tasks:
+                task.cancel()
 
-    async def _suffer(self) -> None:
-        await self._passed.wait()
-        for at_ns, begins, fault in self._due:
-            await self._clock.until(at_ns)
+    async def _begin(self) -> None:
+        """What is due at a time is applied here; who waits for something is told when."""
+        elsewhere = {
+            name
+            for name, fault in self._waiting.items()
+            if fault.trigger is not None and fault.trigger.sender != self._node
+        }
+        with self._listening(elsewhere):
+            await self._passed.wait()
+            for watch in self._watches:
+                trigger = watch.trigger
+                self._sender(trigger.receiver).progress.watch(
+                    trigger.transfer, trigger.progress, partial(self._saw, watch.fault)
+                )
+            await self._suffer(self._due)
+            if elsewhere:
+                await asyncio.get_running_loop().create_future()  # until cancelled
+
+    async def _suffer(self, due: Iterable[Due], base_ns: int = 0, request: int = 0) -> None:
+        for at_ns, begins, fault in due:
+            await self._clock.until(base_ns + at_ns)
             if begins:
                 self._say(Kind.FAULT_BEGAN, fault)
-            self._apply(fault, begins)
+            self._apply(fault, begins, request)
             if not begins:
                 self._say(Kind.FAULT_ENDED, fault)
+
+    @contextmanager
+    def _listening(self, elsewhere: set[str]) -> Iterator[None]:
+        """Hears of what other agents saw."""
+        if not elsewhere:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        with self._reached.news() as news:
+            loop.add_reader(news, self._hear, news, elsewhere)
+            try:
+                yield
+            finally:
+                loop.remove_reader(news)
+
+    def _hear(self, news: int, elsewhere: set[str]) -> None:
+        drain(news, 0)
+        for name in sorted(elsewhere):
+            request = self._reached.request(name)
+            if request is not None:
+                elsewhere.remove(name)
+                self._come(name, request)
+
+    def _saw(self, fault: str, request: int) -> None:
+        """As the sender: what the fault waits for has come."""
+        self._log.emit(Kind.FAULT_REACHED, fault=fault, subject=self._node, req=request)
+        self._come(fault, request)
+        if fault not in self._waiting or len(self._waiting[fault].nodes) > 1:
+            self._reached.tell(fault, request)
+
+    def _come(self, name: str, request: int) -> None:
+        """What the fault waits for has come: its times count from now."""
+        fault = self._waiting.get(name)
+        if fault is None or self._group is None:
+            return
+        due, base_ns = _due(fault), self._clock.now_ns()
+        while due and due[0][0] == 0:  # at once, in this very turn
+            _, begins, _ = due.pop(0)
+            self._say(Kind.FAULT_BEGAN, fault)
+            self._apply(fault, begins, request)
+        self._tasks.append(self._group.create_task(self._suffer(due, base_ns, request)))
 
     def _say(self, kind: Kind, fault: AgentFault) -> None:
         self._log.emit(kind, fault=fault.name, subject=self._node)
@@ -161,7 +162,7 @@ class Trouble:
     def _hit(self, fault: AgentFault, request: int) -> None:
         self._log.emit(Kind.FAULT_HIT, fault=fault.name, subject=self._node, req=request)
 
-    def _apply(self, fault: AgentFault, begins: bool) -> None:
+    def _apply(self, fault: AgentFault, begins: bool, request: int = 0) -> None:
         match fault.effect:
             case SlowCompute(factor=factor):
                 self._clock.burden = factor if begins else 1.0
@@ -177,6 +178,8 @@ class Trouble:
                 self._wall.jump(offset_ns if begins else 0)
             case Silence(delay_ns=delay_ns):
                 self._silence(delay_ns, begins)
+            case Leave() as leave if begins and fault.trigger is not None:
+                self.leaving.go(request, leave, partial(self._hit, fault))
             case Leave() as leave if begins:
                 self.leaving.begin(leave, partial(self._hit, fault))
             case Leave():
@@ -228,3 +231,10 @@ class Trouble:
                 "name a sender of KV and its receiver",
             )  # fmt: skip
         return self.senders[peer]
+
+
+def _due(fault: AgentFault) -> list[Due]:
+    """Its begins and ends in order; at one moment an end comes before a begin."""
+    moments = [(span.begin_ns, True, fault) for span in fault.spans]
+    moments += [(span.end_ns, False, fault) for span in fault.spans if span.end_ns is not None]
+    return sorted(moments, key=lambda due: (due[0], due[1]))

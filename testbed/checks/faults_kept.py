@@ -5,7 +5,7 @@ That each did what it should is verified on the spot, field by field; else there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
@@ -36,7 +36,8 @@ class FaultsKept:
         spans = came = 0
         for fault, subject in _each(plan):
             begun = 0
-            for number, span in enumerate(fault.spans):
+            due_spans, why = _due(fault, case.history.reached_ns)
+            for number, span in enumerate(due_spans):
                 spans += 1
                 if span.begin_ns > last_ns:
                     continue
@@ -55,16 +56,16 @@ class FaultsKept:
                         )
             came += begun
             if fault.spans and not begun:
-                broken.append(
-                    f"{fault.name} on {subject} never came: the run was over after "
-                    f"{last_ns / 1e9:.3f} s"
-                )
+                over = f"the run was over after {last_ns / 1e9:.3f} s"
+                broken.append(f"{fault.name} on {subject} never came: {why or over}")
         evidence = (
             f"{came} of {spans} times that a fault was due within the run, at most "
             f"{max(late, default=0) / 1e6:.3f} ms late"
             if spans
             else "the plan has no faults"
         )
+        hits = case.history.hits
+        evidence += "".join(f"; {name} hit {hits[name]}" for name in sorted(hits))
         return found(self.name, self.claim, evidence, broken, Status.INVALID)
 
 
@@ -72,6 +73,17 @@ def _each(plan: Plan) -> Iterator[tuple[PlannedFault, str]]:
     for fault in plan.faults:
         for subject in fault.links if isinstance(fault, LinkFault) else fault.nodes:
             yield fault, subject
+
+
+def _due(fault: PlannedFault, reached_ns: Mapping[str, int]) -> tuple[tuple[Span, ...], str]:
+    """When it was due; not at all, with the reason, where what it waited for never came."""
+    if fault.trigger is None:
+        return fault.spans, ""
+    if fault.name not in reached_ns:
+        seen = fault.trigger
+        what = f"transfer {seen.transfer} from {seen.sender} to {seen.receiver}"
+        return (), f"{what} never had {seen.progress:.0%} of its bytes on the wire"
+    return fault.moved(reached_ns[fault.name]), ""
 
 
 def _expected(

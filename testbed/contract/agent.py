@@ -11,6 +11,7 @@ from testbed.contract.pool import Pool
 from testbed.contract.record import Record
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
+from testbed.contract.trigger import Watch
 
 PROTOCOL = 1
 """Version of control messages, wire frames and this file; a mismatch is refused."""
@@ -129,6 +130,10 @@ def _is_without_faults(faults: tuple[AgentFault, ...]) -> bool:
     return not faults
 
 
+def _is_without_watches(watches: tuple[Watch, ...]) -> bool:
+    return not watches
+
+
 class AgentConfig(Record):
     """All that one agent knows. Times are emulated ns; ``barrier_ns`` is CLOCK_REALTIME."""
 
@@ -162,6 +167,8 @@ class AgentConfig(Record):
     """Seconds of CLOCK_REALTIME that one emulated second takes; all other times are emulated."""
     faults: tuple[AgentFault, ...] = Field(default=(), exclude_if=_is_without_faults)
     """What this agent does to itself, and when."""
+    watches: tuple[Watch, ...] = Field(default=(), exclude_if=_is_without_watches)
+    """What this agent sees first of all, as the sender, for faults that wait for it."""
     serving: Serving | None = None
     """None: the workload names the instances and says what is cached (pool studies)."""
 

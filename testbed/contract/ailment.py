@@ -57,7 +57,8 @@ class Silence(Record):
 class Leave(Record):
     """The client leaves requests. ``requests`` names them; empty, each by the chance ``share``.
 
-    A request is left ``after_ns`` after it was sent, or when ``tokens`` of its tokens were shown.
+    A request is left ``after_ns`` after it was sent, or when ``tokens`` of its tokens were shown;
+    without either, when the fault begins: the one whose transfer the fault waited for.
     """
 
     kind: Literal["leave"] = "leave"

@@ -96,6 +96,8 @@ class Kind(StrEnum):
     # peer, how (in words: what is not as planned); the run is invalid
     SHAPING_LOST = "shaping.lost"
     FAULT_BEGAN = "fault.began"  # fault, subject (node or link); it is in force
+    # fault, subject (the sender that saw what the fault waits for), req
+    FAULT_REACHED = "fault.reached"
     # fault, subject, and what it hit: req, or conn of a connection that it ended
     FAULT_HIT = "fault.hit"
     FAULT_ENDED = "fault.ended"  # fault, subject; it is undone

@@ -13,6 +13,7 @@ from pydantic import Field
 from testbed.contract.ailment import AgentEffect
 from testbed.contract.link import Jitter, Loss
 from testbed.contract.record import Record
+from testbed.contract.trigger import Trigger
 
 
 class Down(Record):
@@ -82,6 +83,10 @@ class Span(Record):
         return starts_in_time and (self.end_ns is None or other.begin_ns < self.end_ns)
 
 
+def _is_none(trigger: Trigger | None) -> bool:
+    return trigger is None
+
+
 class Fault(Record):
     """What all faults have.
 
@@ -94,6 +99,18 @@ class Fault(Record):
     name: str
     place: str = ""
     spans: tuple[Span, ...]
+    trigger: Trigger | None = Field(default=None, exclude_if=_is_none)
+    """What it waits for; spans then count from there, and else from the barrier."""
+
+    def moved(self, by_ns: int) -> tuple[Span, ...]:
+        """Its spans so much later."""
+        return tuple(
+            Span(
+                begin_ns=span.begin_ns + by_ns,
+                end_ns=None if span.end_ns is None else span.end_ns + by_ns,
+            )
+            for span in self.spans
+        )
 
 
 class LinkFault(Fault):

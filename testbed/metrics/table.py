@@ -76,6 +76,7 @@ _TEXTS: Mapping[Kind, tuple[str, ...]] = {
     Kind.REQUEST_ROUTED: ("pipeline", "prefill", "decode", "reason"),
     Kind.HANDOFF_START: ("mode",),
     Kind.LINK_SAMPLE: ("link", "dir"),
+    Kind.FAULT_REACHED: ("fault",),
 }
 
 

@@ -14,7 +14,6 @@ from testbed.contract.ailment import (
     Shrink,
     Stall,
 )
-from testbed.contract.fault import AgentFault, PlannedFault, Span
 from testbed.contract.handoff import HandoffMode
 from testbed.contract.network import Network
 from testbed.contract.pool import Pool
@@ -63,16 +62,26 @@ def pair_ailment(
     Raises:
         PlanError: the two are no pair, or its pool is none that this can happen to.
     """
-    known = pairs(scenario, network)
-    if choice.pair not in known:
-        listed = ", ".join(f"[{sender}, {receiver}]" for sender, receiver in known)
-        raise PlanError(
-            _ATTEMPT, place, f"{choice.pair[0]} sends no KV to {choice.pair[1]}", f"pairs: {listed}"
-        )
+    sender, _ = known_pair(choice.pair, scenario, network, place)
     effect, pool = choice.effect(), scenario.pool
     for cause, remedy in _refusals(effect, pool):
         raise PlanError(_ATTEMPT, place, cause, remedy)
-    return choice.pair[0], effect
+    return sender, effect
+
+
+def known_pair(
+    pair: tuple[str, str], scenario: Scenario, network: Network, place: str
+) -> tuple[str, str]:
+    """The pair itself.
+
+    Raises:
+        PlanError: the one sends no KV to the other.
+    """
+    known = pairs(scenario, network)
+    if pair not in known:
+        listed = ", ".join(f"[{sender}, {receiver}]" for sender, receiver in known)
+        raise PlanError(_ATTEMPT, place, f"{pair[0]} sends no KV to {pair[1]}", f"pairs: {listed}")
+    return pair
 
 
 def pairs(scenario: Scenario, network: Network) -> tuple[tuple[str, str], ...]:
@@ -92,31 +101,6 @@ def pairs(scenario: Scenario, network: Network) -> tuple[tuple[str, str], ...]:
                 ):
                     found.append((one.name, other.name))
     return tuple(found)
-
-
-def refuse_doubled(planned: Iterable[PlannedFault]) -> None:
-    """An agent or a pair suffers one fault of each kind at a time; different kinds may meet.
-
-    Raises:
-        PlanError: two of a kind meet.
-    """
-    taken: dict[tuple[str, str, str], list[tuple[Span, str]]] = {}
-    for fault in planned:
-        if not isinstance(fault, AgentFault):
-            continue
-        for node in fault.nodes:
-            peer = str(getattr(fault.effect, "peer", ""))
-            mine = taken.setdefault((node, peer, fault.effect.kind), [])
-            for span in fault.spans:
-                for other, name in mine:
-                    if span.overlaps(other):
-                        raise PlanError(
-                            _ATTEMPT, fault.place,
-                            f"{node} is still under {name} when {fault.name} begins at "
-                            f"{span.begin_ns / 1e9:g} s",
-                            "let one end before the next of its kind begins",
-                        )  # fmt: skip
-            mine.extend((span, fault.name) for span in fault.spans)
 
 
 def _refuse_unheard(leave: Leave, network: Network, place: str) -> None:

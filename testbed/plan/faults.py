@@ -21,8 +21,9 @@ from testbed.contract.network import Link, Network
 from testbed.contract.role import NodeKind
 from testbed.contract.scale import RATE_STEP_BPS, Scale
 from testbed.errors import PlanError
-from testbed.plan.ailments import ailment, pair_ailment, refuse_doubled
+from testbed.plan.ailments import ailment, pair_ailment
 from testbed.plan.derive import derived_seed
+from testbed.plan.triggers import begins, meet, trigger_of
 from testbed.scenario.ailments import OnAgents, OnPairs
 from testbed.scenario.injection import OnLinks
 from testbed.scenario.timed import Timed
@@ -86,9 +87,17 @@ def plan_faults(
         if lab == "mininet":
             _refuse_without_containers(fault, network)
         planned.append(fault)
+    planned = [
+        fault
+        if choice.when is None
+        else fault.model_copy(
+            update={"trigger": trigger_of(choice.when, scenario, network, fault.place)}
+        )
+        for fault, choice in zip(planned, scenario.file.faults, strict=True)
+    ]
     _refuse_together(planned, network)
     _refuse_busy_nodes(planned, network)
-    refuse_doubled(planned)
+    _refuse_doubled(planned)
     return tuple(planned)
 
 
@@ -112,8 +121,9 @@ def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
 def _spans(choice: Timed, place: str, scenario: Scenario, draw: random.Random) -> Iterator[Span]:
     window = scenario.window
     last_ns = window.end_ns + window.drain_ns
+    first_ns = 0 if choice.at is None else choice.at.ns
     for turn in range(choice.times or 1):
-        begin_ns = choice.at.ns + turn * (choice.every.ns if choice.every else 0)
+        begin_ns = first_ns + turn * (choice.every.ns if choice.every else 0)
         if begin_ns >= last_ns:
             raise PlanError(
                 _ATTEMPT, place,
@@ -187,16 +197,35 @@ def _refuse_together(planned: list[PlannedFault], network: Network) -> None:
         ]  # fmt: skip
         for fault in mine:
             for span in fault.spans:
-                with_it = [
-                    one for one in mine if any(_covers(other, span.begin_ns) for other in one.spans)
-                ]
+                with_it = [one for one in mine if _acts_with(one, fault, span)]
                 _refuse_set(link, with_it, fault.place)
+
+
+def _refuse_doubled(planned: list[PlannedFault]) -> None:
+    """An agent or a pair suffers one fault of each kind at a time; different kinds may meet."""
+    taken: dict[tuple[str, str, str], list[tuple[Span, AgentFault]]] = {}
+    for fault in planned:
+        if not isinstance(fault, AgentFault):
+            continue
+        for node in fault.nodes:
+            peer = str(getattr(fault.effect, "peer", ""))
+            mine = taken.setdefault((node, peer, fault.effect.kind), [])
+            for span in fault.spans:
+                for other, earlier in mine:
+                    if meet(fault, span, earlier, other):
+                        raise PlanError(
+                            _ATTEMPT, fault.place,
+                            f"{node} is still under {earlier.name} when {fault.name} "
+                            f"{begins(fault, span)}",
+                            "let one end before the next of its kind begins",
+                        )  # fmt: skip
+            mine.extend((span, fault) for span in fault.spans)
 
 
 def _refuse_busy_nodes(planned: list[PlannedFault], network: Network) -> None:
     """A node suffers one fault at a time: what is killed cannot be paused."""
     agents = {node.name for node in network.nodes if node.kind is NodeKind.AGENT}
-    taken: dict[str, list[tuple[Span, str]]] = {}
+    taken: dict[str, list[tuple[Span, NodeFault]]] = {}
     for fault in planned:
         if not isinstance(fault, NodeFault):
             continue
@@ -204,15 +233,22 @@ def _refuse_busy_nodes(planned: list[PlannedFault], network: Network) -> None:
             for span in fault.spans:
                 at_once = fault.act == "restart" and node not in agents
                 mine = span.model_copy(update={"end_ns": span.begin_ns + 1}) if at_once else span
-                for other, name in taken.setdefault(node, []):
-                    if mine.overlaps(other):
+                for other, earlier in taken.setdefault(node, []):
+                    if meet(fault, mine, earlier, other):
                         raise PlanError(
                             _ATTEMPT, fault.place,
-                            f"{node} is still under {name} when {fault.name} begins at "
-                            f"{span.begin_ns / 1e9:g} s",
+                            f"{node} is still under {earlier.name} when {fault.name} "
+                            f"{begins(fault, span)}",
                             "let one fault of a node end before the next begins",
                         )  # fmt: skip
-                taken[node].append((mine, fault.name))
+                taken[node].append((mine, fault))
+
+
+def _acts_with(one: LinkFault, fault: LinkFault, span: Span) -> bool:
+    """Whether ``one`` may be in force when ``fault`` begins; those that wait, with every other."""
+    if one.trigger == fault.trigger:
+        return any(_covers(other, span.begin_ns) for other in one.spans)
+    return one.trigger is not None
 
 
 def _covers(span: Span, at_ns: int) -> bool:

@@ -14,6 +14,7 @@ from testbed.contract.fault import (
     NodeFault,
     PlannedFault,
     SlowRate,
+    Span,
 )
 from testbed.report import wording
 from testbed.report.ailment import ailment
@@ -52,7 +53,7 @@ def fault_bands(run: RunSummary) -> tuple[Band, ...]:
             fault=True,
         )
         for fault in run.plan.faults
-        for number, span in enumerate(fault.spans)
+        for number, span in enumerate(_spans(run, fault))
     ]
     return tuple(sorted(bands, key=lambda band: band.begin)[:MOST_BANDS])
 
@@ -94,8 +95,27 @@ def _deed(fault: PlannedFault, slow: float) -> str:
             return f"one bit of {wording.share(share)} of the frames flipped"
 
 
+def _spans(run: RunSummary, fault: PlannedFault) -> tuple[Span, ...]:
+    """When it was in force: what waited for something began when the metrics say, or never."""
+    if fault.trigger is None or not fault.spans:
+        return fault.spans
+    begin_s = run.metric(f"faults.{fault.name}.begin_s")
+    if begin_s is None:
+        return ()
+    return fault.moved(round(begin_s * 1e9) - fault.spans[0].begin_ns)
+
+
 def _times(run: RunSummary, fault: PlannedFault) -> str:
-    """The first three spans, and how many there are."""
+    """The first three spans, and how many there are; what it waits for."""
+    if fault.trigger is not None:
+        seen = fault.trigger
+        at = wording.share(seen.progress)
+        waits = f"at {at} of transfer {seen.transfer} from {seen.sender} to {seen.receiver}"
+        return f"{waits}, from then on: {_listed(run, fault)}"
+    return _listed(run, fault)
+
+
+def _listed(run: RunSummary, fault: PlannedFault) -> str:
     shown = [
         f"{span.begin_ns / 1e9:g} s to "
         + ("the end" if span.end_ns is None else f"{span.end_ns / 1e9:g} s")

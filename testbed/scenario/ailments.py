@@ -161,7 +161,11 @@ class LeaveFault(OnAgents):
 
     @model_validator(mode="after")
     def _selects(self) -> Self:
-        if (self.after is None) == (self.tokens is None):
+        if self.when is not None:
+            selects = self.after, self.tokens, self.requests
+            if any(one is not None for one in selects) or self.share != ALWAYS:
+                raise ValueError("with when, the request of that transfer is left: give how alone")
+        elif (self.after is None) == (self.tokens is None):
             raise ValueError("give after or tokens: when a request is left")
         if self.requests is not None and self.share != ALWAYS:
             raise ValueError("give requests or share, not both")

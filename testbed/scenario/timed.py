@@ -25,6 +25,14 @@ def key(meaning: str, default: object = ...) -> Any:
 Names: TypeAlias = Name | Annotated[tuple[Name, ...], Field(min_length=1, max_length=1_000)]
 
 
+class When(Record):
+    """The progress of one transfer, as its sender sees it."""
+
+    pair: tuple[Name, Name] = key("the sender of KV and its receiver: [p1, md1]")
+    transfer: Count = key("which of the pair's transfers, from 1, in the order of their begins")
+    progress: Share = key("how much of its bytes is on the wire")
+
+
 class Timed(Record):
     """When a fault is in force."""
 
@@ -34,7 +42,8 @@ class Timed(Record):
     """Whether it is over at once, so that it takes no duration."""
 
     name: FaultName | None = key("how the record calls it; left out, its kind and number", None)
-    at: Duration = key("when it begins, after the barrier")
+    at: Duration | None = key("when it begins, after the barrier; or when", None)
+    when: When | None = key("what it waits for: pair, transfer and progress; or at", None)
     duration: Duration | None = key("how long; left out, to the end of the run", None)
     every: Duration | None = key("it comes back so often, from begin to begin", None)
     times: Count | None = key("how often in all; goes with every", None)
@@ -42,6 +51,8 @@ class Timed(Record):
 
     @model_validator(mode="after")
     def _comes_and_goes(self) -> Self:
+        if (self.at is None) == (self.when is None):
+            raise ValueError("give at or when: a time after the barrier, or what it waits for")
         if self.INSTANT and self.duration is not None:
             raise ValueError("it is over at once: leave duration out")
         if self.duration is not None and self.duration.ns == 0:

@@ -18,6 +18,7 @@ from testbed_agents.transport.bundle import Bundle
 from testbed_agents.transport.connection import require_port_choice
 from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.pieces import Parcel, parcels_of
+from testbed_agents.transport.progress import Progress
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 from testbed_agents.transport.withheld import Withheld
 
@@ -41,6 +42,7 @@ class KvSender:
         self._fewer = 0
         self._ports: int | None = None
         self.affliction = Affliction()
+        self.progress = Progress(clock)
         self._defect: BaseException | None = None
         self._closed = False
 
@@ -72,8 +74,10 @@ class KvSender:
             parcels = parcels_of(transfer, self._pool.chunk_bytes, self._verify_all, count)
         parts = dict(zip((lease.connection, *others), parcels, strict=True))
         self.affliction.spoil(transfer, parcels)
+        passage = self.progress.passage(transfer.request, _wire_bytes(parts))
         sound: set[int] = set()
         try:
+            passage.begin([self._lanes[connection] for connection in parts])
             ack = await self._transmit(transfer, parts, lease, sound)
             if ack.status is not frame.Status.APPLIED:
                 raise TransferError(Fault.REFUSED, f"request {transfer.request}", ack.reason)
@@ -88,6 +92,7 @@ class KvSender:
             self._emit_failed(transfer.request, lease.connection, error)
             raise
         finally:
+            passage.end(bool(sound))
             for connection in parts:
                 self._emit_tcp_info(transfer.request, connection)
             for connection in others:
