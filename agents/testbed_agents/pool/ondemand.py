@@ -116,7 +116,12 @@ class OnDemand(Holdings):
     def limit(self, fewer: int, ports: int | None, now_ns: int) -> tuple[Grant, ...]:
         """Fewer connections, source ports or both; the oldest idle ones are given up at once."""
         self._advance(now_ns)
-        self._most, self._ports = max(0, self._full - fewer), ports
+        self._most = max(0, self._full - fewer)
+        if self._ports is not None and self._ports != ports:
+            used = [number for number in self._free if number < self._ports]
+            rested = [number for number in self._free if number >= self._ports]
+            self._free = deque((*rested, *used))
+        self._ports = ports
         while self._idle and len(self._busy) + len(self._idle) > self._most:
             connection, _ = self._idle.popitem(last=False)
             self._give_up(connection, Ending.SHRUNK)
