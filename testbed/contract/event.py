@@ -54,7 +54,7 @@ class Kind(StrEnum):
     # where a discipline opens on demand: between queued and acquired (or refused)
     CONNECTION_OPENING = "connection.opening"  # req, peer, conn
     CONNECTION_OPENED = "connection.opened"  # req, peer, conn, took_ns, open (to that peer by now)
-    # peer, conn, reason (after-use | idle | broken | lost | closed), open (left)
+    # peer, conn, reason (after-use | idle | broken | lost | shrunk | closed), open (left)
     CONNECTION_CLOSED = "connection.closed"
     TRANSFER_START = "transfer.start"  # req, peer, conn, blocks (, parts); size = wire bytes
     TRANSFER_ACKED = "transfer.acked"  # req, peer, conn, duration_ns; size = wire bytes
