@@ -27,7 +27,7 @@ def _nobody(profile_ns: int, took_ns: int) -> None:
 
 
 class AgentClock:
-    """Time since the barrier on CLOCK_REALTIME, and waiting for such times.
+    """Time since the barrier, and waiting for such times; on CLOCK_MONOTONIC, but for one reading.
 
     Args:
         barrier_ns: CLOCK_REALTIME of the barrier.
@@ -53,7 +53,10 @@ class AgentClock:
         self.start(barrier_ns)
 
     def start(self, barrier_ns: int) -> None:
-        """The barrier is at ``barrier_ns`` of CLOCK_REALTIME; a real clock is told it late."""
+        """The barrier is at ``barrier_ns`` of CLOCK_REALTIME; a real clock is told it late.
+
+        The wall clock is read for this once: it may jump, and no time of a run is to jump with it.
+        """
         self._barrier_ns = barrier_ns
         offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
         self._monotonic_barrier_ns = barrier_ns - offset
@@ -64,17 +67,17 @@ class AgentClock:
             loop = self._running_loop()
             if loop is not None:
                 return self._emulated(loop.turn_ns() - self._monotonic_barrier_ns)
-        return self._emulated(time.clock_gettime_ns(time.CLOCK_REALTIME) - self._barrier_ns)
+        return self._emulated(time.monotonic_ns() - self._monotonic_barrier_ns)
 
     def _emulated(self, since_ns: int) -> int:
         return since_ns if self.slow == 1 else int(since_ns // self.slow)
 
     def _since_ns(self, t_ns: int) -> int:
-        """CLOCK_REALTIME since the barrier at ``t_ns``; never before ``now_ns`` would say so."""
+        """Time of this machine since the barrier at ``t_ns``; never before ``now_ns`` says so."""
         return t_ns if self.slow == 1 else -int(-t_ns * self.slow // 1)
 
     def realtime_ns(self) -> int:
-        """CLOCK_REALTIME as this clock sees it."""
+        """CLOCK_REALTIME as it would be, had it not been set since the barrier was told."""
         return self._since_ns(self.now_ns()) + self._barrier_ns
 
     def seconds(self, duration_ns: int) -> float:
@@ -99,7 +102,7 @@ class AgentClock:
         loop = asyncio.get_running_loop()
         waited = False
         now_ns = self.now_ns()
-        while now_ns < t_ns:  # repeats only where the wall clock was slewed
+        while now_ns < t_ns:  # repeats only where a timer was rounded down
             waited = True
             done: asyncio.Future[None] = loop.create_future()
             handle = loop.call_at(self.loop_time(t_ns), _finish, done)

@@ -20,6 +20,7 @@ from testbed.contract.progress import FOLDER, Mark
 from testbed.contract.role import Role
 from testbed_agents.clock import AgentClock, new_loop
 from testbed_agents.control.mailbox import Mailbox
+from testbed_agents.descriptors import raise_descriptors
 from testbed_agents.trouble import Trouble
 
 LAYERS_PER_MARK = 8
@@ -107,6 +108,7 @@ def run_agent(
     to give up privileges.
     """
     stream = open(config.events, "x", encoding="utf-8")  # noqa: SIM115  # closed below, after fsync
+    raise_descriptors()
     mark = Mark(Path(config.events).parent.parent / FOLDER, config.node)
     before_start()
     clock = AgentClock(config.barrier_ns, virtual, slow=config.slow)
@@ -149,7 +151,7 @@ async def _drive(
     with Mailbox(
         config.node, config.address, config.control_port, config.peers, config.slow
     ) as mailbox:
-        trouble = Trouble(config, clock, events)
+        trouble = Trouble(config, clock, events, mailbox.silence)
         runtime = Runtime(config, clock, events, mailbox, mark, stop, ready, trouble)
         await trouble.beside(main(runtime))
 

@@ -5,11 +5,11 @@ That each did what it should is verified on the spot, field by field; else there
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
-from testbed.checks.history import NONE, FaultMoment
+from testbed.checks.history import NONE, History
 from testbed.contract.fault import LinkFault, PlannedFault, Span
 from testbed.contract.plan import Plan
 
@@ -37,7 +37,8 @@ class FaultsKept:
         spans = came = 0
         for fault, subject in _each(plan):
             begun = 0
-            for number, span in enumerate(fault.spans):
+            due_spans, why = _due(fault, case.history.reached_ns)
+            for number, span in enumerate(due_spans):
                 spans += 1
                 if span.begin_ns > last_ns:
                     continue
@@ -56,27 +57,25 @@ class FaultsKept:
                         )
             came += begun
             if fault.spans and not begun:
-                broken.append(
-                    f"{fault.name} on {subject} never came: the run was over after "
-                    f"{last_ns / 1e9:.3f} s"
-                )
+                over = f"the run was over after {last_ns / 1e9:.3f} s"
+                broken.append(f"{fault.name} on {subject} never came: {why or over}")
         evidence = (
             f"{came} of {spans} times that a fault was due within the run, at most "
             f"{max(late, default=0) / 1e6:.3f} ms late"
             if spans
             else "the plan has no faults"
         )
-        evidence += _hits(case.history.deeds)
+        evidence += _hits(case.history)
         return found(self.name, self.claim, evidence, broken, Status.INVALID)
 
 
-def _hits(moments: Sequence[FaultMoment]) -> str:
+def _hits(history: History) -> str:
     """How often each fault hit something that counts: one that hit nothing may be aimed badly."""
-    total: dict[str, int] = {}
-    for one in moments:
+    total = dict(history.hits)
+    for one in history.deeds:
         if one.hits != NONE:
             total[one.fault] = total.get(one.fault, 0) + one.hits
-    listed = ", ".join(f"{name} {hits}" for name, hits in total.items())
+    listed = ", ".join(f"{name} {total[name]}" for name in sorted(total))
     return f"; hits: {listed}" if listed else ""
 
 
@@ -84,6 +83,17 @@ def _each(plan: Plan) -> Iterator[tuple[PlannedFault, str]]:
     for fault in plan.faults:
         for subject in fault.links if isinstance(fault, LinkFault) else fault.nodes:
             yield fault, subject
+
+
+def _due(fault: PlannedFault, reached_ns: Mapping[str, int]) -> tuple[tuple[Span, ...], str]:
+    """When it was due; not at all, with the reason, where what it waited for never came."""
+    if fault.trigger is None:
+        return fault.spans, ""
+    if fault.name not in reached_ns:
+        seen = fault.trigger
+        what = f"transfer {seen.transfer} from {seen.sender} to {seen.receiver}"
+        return (), f"{what} never had {seen.progress:.0%} of its bytes on the wire"
+    return fault.moved(reached_ns[fault.name]), ""
 
 
 def _expected(

@@ -186,6 +186,10 @@ class History:
     falls: list[Fall] = field(default_factory=list)
     deeds: list[FaultMoment] = field(default_factory=list)
     """Begins and ends of faults, in the order of the record."""
+    reached_ns: dict[str, int] = field(default_factory=dict)
+    """When what a fault waited for came, by the fault's name."""
+    hits: dict[str, int] = field(default_factory=dict)
+    """How many connections, transfers or requests a fault hit, by its name."""
 
     def of(self, *kinds: Kind) -> Iterator[Step]:
         """Yield the steps of these kinds, in order."""
@@ -319,6 +323,11 @@ def _take(history: History, line: Line, stamps: dict[str, _Stamps]) -> None:
         history.lost.add(line.text("peer"))
     elif kind is Kind.NODE_LOST:
         history.falls.append(Fall(t, line.text("peer"), line.truth("wanted")))
+    elif kind is Kind.FAULT_REACHED:
+        history.reached_ns.setdefault(line.text("fault"), t)
+    elif kind is Kind.FAULT_HIT:
+        fault = line.text("fault")
+        history.hits[fault] = history.hits.get(fault, 0) + 1
     elif kind is Kind.FAULT_BEGAN or kind is Kind.FAULT_ENDED:
         history.deeds.append(
             FaultMoment(

@@ -26,13 +26,15 @@ def list_() -> int:
     from rich.table import Table
 
     from testbed.cli.app import console
+    from testbed.scenario.ailments import OnAgents, OnPairs
     from testbed.scenario.injection import KINDS, kind_of
-    from testbed.scenario.timed import OnAgents, OnLinks
+    from testbed.scenario.timed import OnLinks
 
     table = Table("kind", "acts on", "what happens")
     for kind in KINDS:
         target = "link" if issubclass(kind, OnLinks) else "node"
         target = "agent" if issubclass(kind, OnAgents) else target
+        target = "pair" if issubclass(kind, OnPairs) else target
         table.add_row(kind_of(kind), target, (kind.__doc__ or "").partition("\n\n")[0])
     console.print(table)
     return int(ExitStatus.PASS)

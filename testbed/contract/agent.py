@@ -13,6 +13,7 @@ from testbed.contract.pool import Pool
 from testbed.contract.record import Record
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
+from testbed.contract.trigger import Watch
 
 PROTOCOL = 1
 """Version of control messages, wire frames and this file; a mismatch is refused."""
@@ -139,6 +140,10 @@ def _has_no_defects(defects: tuple[Defect, ...]) -> bool:
     return not defects
 
 
+def _is_without_watches(watches: tuple[Watch, ...]) -> bool:
+    return not watches
+
+
 class AgentConfig(Record):
     """All that one agent knows. Times are emulated ns; ``barrier_ns`` is CLOCK_REALTIME."""
 
@@ -175,6 +180,8 @@ class AgentConfig(Record):
     """What this agent does to itself, and when."""
     defects: tuple[Defect, ...] = Field(default=(), exclude_if=_has_no_defects)
     """Protections that are off."""
+    watches: tuple[Watch, ...] = Field(default=(), exclude_if=_is_without_watches)
+    """What this agent sees first of all, as the sender, for faults that wait for it."""
     serving: Serving | None = None
     """None: the workload names the instances and says what is cached (pool studies)."""
 

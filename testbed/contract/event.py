@@ -54,7 +54,7 @@ class Kind(StrEnum):
     # where a discipline opens on demand: between queued and acquired (or refused)
     CONNECTION_OPENING = "connection.opening"  # req, peer, conn
     CONNECTION_OPENED = "connection.opened"  # req, peer, conn, took_ns, open (to that peer by now)
-    # peer, conn, reason (after-use | idle | broken | lost | closed), open (left)
+    # peer, conn, reason (after-use | idle | broken | lost | shrunk | closed), open (left)
     CONNECTION_CLOSED = "connection.closed"
     # req, peer, conn, blocks (, parts; epoch: of an attempt after the first; turns: parts one by
     # one); size = wire bytes
@@ -108,9 +108,12 @@ class Kind(StrEnum):
     # peer, how (in words: what is not as planned); the run is invalid
     SHAPING_LOST = "shaping.lost"
     FAULT_BEGAN = "fault.began"  # fault, subject (node or link); it is in force
-    FAULT_ENDED = (
-        "fault.ended"  # fault, subject; it is undone (, hits: frames, connections or bytes)
-    )
+    # fault, subject (the sender that saw what the fault waits for), req
+    FAULT_REACHED = "fault.reached"
+    # fault, subject, and what it hit: req, or conn of a connection that it ended
+    FAULT_HIT = "fault.hit"
+    # fault, subject (, hits: frames, connections or bytes); it is undone
+    FAULT_ENDED = "fault.ended"
     # the real clock only: a step that took 5 % longer than its profile, and what was counted by the
     # end (waits that ended late by bucket of testbed.contract.lateness, steps, late ones)
     STEP_LATE = "step.late"  # profile_ns, took_ns

@@ -10,9 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from testbed.contract.ailment import AgentEffect
 from testbed.contract.link import Jitter, Loss
 from testbed.contract.record import Record
 from testbed.contract.sieve import Hold, Sieve
+from testbed.contract.trigger import Trigger
 
 
 class Down(Record):
@@ -78,30 +80,6 @@ Effect = Annotated[
 """What a fault does to one direction of a link."""
 
 
-class SlowCompute(Record):
-    """Every step of the agent takes so many times its profile."""
-
-    kind: Literal["slow"] = "slow"
-    factor: float = Field(gt=1)
-
-
-class Stall(Record):
-    """The agent reads no KV from its connections: their windows close."""
-
-    kind: Literal["stall"] = "stall"
-
-
-class FewDescriptors(Record):
-    """The agent may open so many files and sockets more, and no others."""
-
-    kind: Literal["descriptors"] = "descriptors"
-    left: int = Field(ge=0)
-
-
-AgentEffect = Annotated[SlowCompute | Stall | FewDescriptors, Field(discriminator="kind")]
-"""What an agent does to itself."""
-
-
 class Span(Record):
     """When a fault is in force; without an end, to the end of the run."""
 
@@ -112,6 +90,10 @@ class Span(Record):
         """Whether both are in force at one moment. One that ends when the other begins is not."""
         starts_in_time = other.end_ns is None or self.begin_ns < other.end_ns
         return starts_in_time and (self.end_ns is None or other.begin_ns < self.end_ns)
+
+
+def _is_none(trigger: Trigger | None) -> bool:
+    return trigger is None
 
 
 class Fault(Record):
@@ -126,6 +108,18 @@ class Fault(Record):
     name: str
     place: str = ""
     spans: tuple[Span, ...]
+    trigger: Trigger | None = Field(default=None, exclude_if=_is_none)
+    """What it waits for; spans then count from there, and else from the barrier."""
+
+    def moved(self, by_ns: int) -> tuple[Span, ...]:
+        """Its spans so much later."""
+        return tuple(
+            Span(
+                begin_ns=span.begin_ns + by_ns,
+                end_ns=None if span.end_ns is None else span.end_ns + by_ns,
+            )
+            for span in self.spans
+        )
 
 
 class LinkFault(Fault):

@@ -18,7 +18,7 @@ from pathlib import Path
 from testbed.errors import LabError
 
 FOLDER = "lab"
-_IN_MOVED_TO, _IN_CREATE = 0x80, 0x100
+IN_MOVED_TO, IN_CREATE = 0x80, 0x100
 _IN_NONBLOCK, _IN_CLOEXEC = 0x800, 0x80000
 _LOOK_AGAIN_S = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -111,7 +111,7 @@ class Meeting:
     @contextlib.contextmanager
     def news(self, said: Said) -> Iterator[int]:
         """A descriptor that becomes readable when somebody says so."""
-        with watched(self.folder / said.value, _IN_MOVED_TO | _IN_CREATE) as descriptor:
+        with watched(self.folder / said.value, IN_MOVED_TO | IN_CREATE) as descriptor:
             yield descriptor
 
 
@@ -133,9 +133,13 @@ def watched(path: Path, events: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def drain(descriptor: int, timeout_s: float) -> None:
-    """Waits for news at most so long, and forgets what it was: the folder itself tells."""
-    ready, _, _ = select.select([descriptor], [], [], timeout_s)
-    if ready:
+def drain(descriptor: int, timeout_s: float, also: int | None = None) -> None:
+    """Waits for news at most so long, and forgets what it was: the folder itself tells.
+
+    ``also`` ends the wait where it becomes readable, and is left as it is.
+    """
+    others = [] if also is None else [also]
+    ready, _, _ = select.select([descriptor, *others], [], [], timeout_s)
+    if descriptor in ready:
         with contextlib.suppress(BlockingIOError):
             os.read(descriptor, 65_536)

@@ -111,7 +111,7 @@ class Crew:
             self.barrier_ns = time.time_ns() + int((_LEAD_S + _LEAD_EACH_S * agents) * 1e9)
             os.write(self._teller, _BARRIER.pack(self.barrier_ns) * agents)
 
-    def watch(self, until_ns: int) -> None:
+    def watch(self, until_ns: int, also: int | None = None) -> None:
         """Handles what agents report, until something came or the time is reached.
 
         Raises:
@@ -121,8 +121,8 @@ class Crew:
         if pipe is None:
             raise LabError("watch the agents", "zygote", "it has no pipe")
         left = max(0, until_ns - time.time_ns()) / 1e9
-        ready, _, _ = select.select([pipe], [], [], left)
-        if not ready:
+        ready, _, _ = select.select([pipe, *(() if also is None else (also,))], [], [], left)
+        if pipe not in ready:
             return
         data = os.read(pipe.fileno(), 65_536)
         if not data:

@@ -82,8 +82,9 @@ class Agents(AbstractContextManager["Agents"], Protocol):
         """Returns when every agent is ready for the barrier."""
         ...
 
-    def watch(self, until_ns: int) -> None:
-        """Handles what agents report until something came or the time is reached."""
+    def watch(self, until_ns: int, also: int | None = None) -> None:
+        """Handles what agents report until something came, the time is reached, or the
+        descriptor ``also`` is readable."""
         ...
 
     def excuse(self, node: str) -> None:

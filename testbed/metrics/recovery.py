@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from testbed.contract.event import Kind
-from testbed.contract.fault import PlannedFault
+from testbed.contract.fault import Span
 from testbed.metrics.events import Events
 from testbed.metrics.percentile import NS, Samples
 from testbed.metrics.record import FaultEffect, Phase, Ratios
@@ -34,11 +34,15 @@ def fault_effects(run: Run, events: Events, acked: Acked) -> dict[str, FaultEffe
     """One entry a fault that came at all, by its name."""
     tokens = _Tokens(events)
     last_ns = int(max((table.t[-1] for table in events.tables.values() if table.t.size), default=0))
-    return {
-        fault.name: _effect(fault, tokens, acked, last_ns)
-        for fault in run.plan.faults
-        if fault.spans and fault.spans[0].begin_ns <= last_ns
-    }
+    waits = any(fault.trigger is not None for fault in run.plan.faults)
+    bases = _reached_ns(events) if waits else {}
+    found = {}
+    for fault in run.plan.faults:
+        base_ns = 0 if fault.trigger is None else bases.get(fault.name)
+        spans = () if base_ns is None else fault.moved(base_ns)
+        if spans and spans[0].begin_ns <= last_ns:
+            found[fault.name] = _effect(spans, tokens, acked, last_ns)
+    return found
 
 
 class _Tokens:
@@ -56,8 +60,15 @@ class _Tokens:
         self.first_t, self.ttft_s = at[order], took[order] / NS
 
 
-def _effect(fault: PlannedFault, tokens: _Tokens, acked: Acked, last_ns: int) -> FaultEffect:
-    begin_ns, end_ns = fault.spans[0].begin_ns, fault.spans[-1].end_ns
+def _reached_ns(events: Events) -> dict[str, int]:
+    """When what a fault waited for came, by the fault's name."""
+    table = events[Kind.FAULT_REACHED]
+    names = [events.names[code] for code in table.texts["fault"].tolist()]
+    return dict(zip(reversed(names), reversed(table.t.tolist()), strict=True))
+
+
+def _effect(spans: tuple[Span, ...], tokens: _Tokens, acked: Acked, last_ns: int) -> FaultEffect:
+    begin_ns, end_ns = spans[0].begin_ns, spans[-1].end_ns
     if end_ns is not None and end_ns > last_ns:
         end_ns = None
     until_ns = last_ns if end_ns is None else end_ns

@@ -78,6 +78,7 @@ _TEXTS: Mapping[Kind, tuple[str, ...]] = {
     Kind.LINK_SAMPLE: ("link", "dir"),
     Kind.FAULT_BEGAN: ("fault", "subject"),
     Kind.FAULT_ENDED: ("fault", "subject"),
+    Kind.FAULT_REACHED: ("fault",),
 }
 
 ABSENT = -1

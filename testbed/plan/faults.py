@@ -9,7 +9,6 @@ from typing import Literal
 from testbed.contract.fault import (
     AddedDelay,
     AddedJitter,
-    AgentEffect,
     AgentFault,
     Effect,
     LinkFault,
@@ -17,19 +16,21 @@ from testbed.contract.fault import (
     PlannedFault,
     SlowRate,
     Span,
-    Stall,
     TrafficFault,
 )
 from testbed.contract.network import Link, Network
-from testbed.contract.role import NodeKind, Role
+from testbed.contract.role import NodeKind
 from testbed.contract.scale import RATE_STEP_BPS, Scale
 from testbed.contract.sieve import Hold
 from testbed.errors import PlanError
+from testbed.plan.ailments import ailment, pair_ailment
 from testbed.plan.derive import derived_seed
 from testbed.plan.flows import plan_reset, plan_traffic
 from testbed.plan.packets import effect_of, hold_at_scale, with_gates
+from testbed.plan.triggers import begins, meet, trigger_of
 from testbed.scenario import flowfault
-from testbed.scenario.timed import OnAgents, OnLinks, Timed
+from testbed.scenario.ailments import OnAgents, OnPairs
+from testbed.scenario.timed import OnLinks, Timed
 from testbed.scenario.value import Scenario
 from testbed.shaping.compile import compile_link
 from testbed.shaping.faulted import faulted
@@ -76,6 +77,12 @@ def plan_faults(
                 )
             )  # fmt: skip
             continue
+        if isinstance(choice, OnPairs):
+            sender, own_effect = pair_ailment(choice, scenario, network, place)
+            planned.append(
+                AgentFault(name=name, place=place, spans=spans, nodes=(sender,), effect=own_effect)
+            )
+            continue
         nodes = _nodes(_listed(choice.node), network, place)
         if isinstance(choice, flowfault.ResetFault):
             planned.append(plan_reset(choice, name, place, spans, nodes, network))
@@ -88,16 +95,22 @@ def plan_faults(
             )
             continue
         if isinstance(choice, OnAgents):
-            _refuse_others_than_agents(nodes, network, place, choice.effect())
-            planned.append(
-                AgentFault(name=name, place=place, spans=spans, nodes=nodes, effect=choice.effect())
-            )
+            own = ailment(choice, nodes, network, place, derived_seed(seed, "leave", str(index)))
+            planned.append(AgentFault(name=name, place=place, spans=spans, nodes=nodes, effect=own))
             continue
         fault = NodeFault(name=name, place=place, spans=spans, nodes=nodes, act=choice.kind)
         _refuse_return(fault, network)
         if lab == "mininet":
             _refuse_without_containers(fault, network)
         planned.append(fault)
+    planned = [
+        fault
+        if choice.when is None
+        else fault.model_copy(
+            update={"trigger": trigger_of(choice.when, scenario, network, fault.place)}
+        )
+        for fault, choice in zip(planned, scenario.file.faults, strict=True)
+    ]
     _refuse_together(planned, with_gates(network, planned))
     _refuse_busy_nodes(planned, network)
     _refuse_doubled(planned)
@@ -124,8 +137,9 @@ def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
 def _spans(choice: Timed, place: str, scenario: Scenario, draw: random.Random) -> Iterator[Span]:
     window = scenario.window
     last_ns = window.end_ns + window.drain_ns
+    first_ns = 0 if choice.at is None else choice.at.ns
     for turn in range(choice.times or 1):
-        begin_ns = choice.at.ns + turn * (choice.every.ns if choice.every else 0)
+        begin_ns = first_ns + turn * (choice.every.ns if choice.every else 0)
         if begin_ns >= last_ns:
             raise PlanError(
                 _ATTEMPT, place,
@@ -134,7 +148,7 @@ def _spans(choice: Timed, place: str, scenario: Scenario, draw: random.Random) -
                 "let it begin earlier, less often, or make the window longer",
             )  # fmt: skip
         if draw.random() < choice.probability.fraction:
-            end_ns = None if choice.duration is None else begin_ns + choice.duration.ns
+            end_ns = None if choice.lasts_ns is None else begin_ns + choice.lasts_ns
             yield Span(begin_ns=begin_ns, end_ns=end_ns)
 
 
@@ -161,22 +175,6 @@ def _nodes(names: tuple[str, ...], network: Network, place: str) -> tuple[str, .
                 _ATTEMPT, place, f"the network has no node {name!r}", f"nodes: {', '.join(known)}"
             )
     return tuple(dict.fromkeys(names))
-
-
-def _refuse_others_than_agents(
-    nodes: tuple[str, ...], network: Network, place: str, effect: AgentEffect
-) -> None:
-    """Only an agent suffers by its own hand, and only one that receives KV can stall."""
-    stalls = isinstance(effect, Stall)
-    able = [
-        node.name
-        for node in network.nodes
-        if node.kind is NodeKind.AGENT and (not stalls or node.role in (Role.DECODE, Role.RELAY))
-    ]
-    for name in nodes:
-        if name not in able:
-            why = "does not receive KV" if stalls else "is no agent"
-            raise PlanError(_ATTEMPT, place, f"{name} {why}", f"use one of {', '.join(able)}")
 
 
 def _refuse_return(fault: NodeFault, network: Network) -> None:
@@ -215,36 +213,35 @@ def _refuse_together(planned: list[PlannedFault], network: Network) -> None:
         ]  # fmt: skip
         for fault in mine:
             for span in fault.spans:
-                with_it = [
-                    one for one in mine if any(_covers(other, span.begin_ns) for other in one.spans)
-                ]
+                with_it = [one for one in mine if _acts_with(one, fault, span)]
                 _refuse_set(link, with_it, fault.place)
 
 
 def _refuse_doubled(planned: list[PlannedFault]) -> None:
-    """An agent suffers one fault of each kind at a time; different kinds may meet."""
-    taken: dict[tuple[str, str], list[tuple[Span, str]]] = {}
+    """An agent or a pair suffers one fault of each kind at a time; different kinds may meet."""
+    taken: dict[tuple[str, str, str], list[tuple[Span, AgentFault]]] = {}
     for fault in planned:
         if not isinstance(fault, AgentFault):
             continue
         for node in fault.nodes:
-            mine = taken.setdefault((node, fault.effect.kind), [])
+            peer = str(getattr(fault.effect, "peer", ""))
+            mine = taken.setdefault((node, peer, fault.effect.kind), [])
             for span in fault.spans:
-                for other, name in mine:
-                    if span.overlaps(other):
+                for other, earlier in mine:
+                    if meet(fault, span, earlier, other):
                         raise PlanError(
                             _ATTEMPT, fault.place,
-                            f"{node} is still under {name} when {fault.name} begins at "
-                            f"{span.begin_ns / 1e9:g} s",
+                            f"{node} is still under {earlier.name} when {fault.name} "
+                            f"{begins(fault, span)}",
                             "let one end before the next of its kind begins",
                         )  # fmt: skip
-            mine.extend((span, fault.name) for span in fault.spans)
+            mine.extend((span, fault) for span in fault.spans)
 
 
 def _refuse_busy_nodes(planned: list[PlannedFault], network: Network) -> None:
     """A node suffers one fault at a time: what is killed cannot be paused."""
     agents = {node.name for node in network.nodes if node.kind is NodeKind.AGENT}
-    taken: dict[str, list[tuple[Span, str]]] = {}
+    taken: dict[str, list[tuple[Span, NodeFault]]] = {}
     for fault in planned:
         if not isinstance(fault, NodeFault):
             continue
@@ -252,15 +249,22 @@ def _refuse_busy_nodes(planned: list[PlannedFault], network: Network) -> None:
             for span in fault.spans:
                 at_once = fault.act == "restart" and node not in agents
                 mine = span.model_copy(update={"end_ns": span.begin_ns + 1}) if at_once else span
-                for other, name in taken.setdefault(node, []):
-                    if mine.overlaps(other):
+                for other, earlier in taken.setdefault(node, []):
+                    if meet(fault, mine, earlier, other):
                         raise PlanError(
                             _ATTEMPT, fault.place,
-                            f"{node} is still under {name} when {fault.name} begins at "
-                            f"{span.begin_ns / 1e9:g} s",
+                            f"{node} is still under {earlier.name} when {fault.name} "
+                            f"{begins(fault, span)}",
                             "let one fault of a node end before the next begins",
                         )  # fmt: skip
-                taken[node].append((mine, fault.name))
+                taken[node].append((mine, fault))
+
+
+def _acts_with(one: LinkFault, fault: LinkFault, span: Span) -> bool:
+    """Whether ``one`` may be in force when ``fault`` begins; those that wait, with every other."""
+    if one.trigger == fault.trigger:
+        return any(_covers(other, span.begin_ns) for other in one.spans)
+    return one.trigger is not None
 
 
 def _covers(span: Span, at_ns: int) -> bool:

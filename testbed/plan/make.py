@@ -32,6 +32,7 @@ from testbed.plan.refuse import (
 )
 from testbed.plan.roster import roster
 from testbed.plan.summary import summary
+from testbed.plan.triggers import watches
 from testbed.scenario.value import Scenario
 
 GUEST_START_NS = 1_767_225_600 * 10**9
@@ -100,7 +101,12 @@ def make_plan(
         demand=demand_of(scenario, requests, scale.slow) if clock == "real" else None,
         network=built,
         agents=tuple(
-            agent.model_copy(update={"faults": agent_faults(faults, agent.node)})
+            agent.model_copy(
+                update={
+                    "faults": agent_faults(faults, agent.node),
+                    "watches": watches(faults, agent.node),
+                }
+            )
             for agent in agents
         ),
         faults=faults,

@@ -6,22 +6,22 @@ from testbed.contract.fault import (
     AddedDelay,
     AddedJitter,
     AddedLoss,
+    AgentFault,
     Corruption,
     Down,
     Duplication,
-    FewDescriptors,
     LinkFault,
     NodeFault,
     PlannedFault,
     Reordering,
     ResetFault,
-    SlowCompute,
     SlowRate,
-    Stall,
+    Span,
     TrafficFault,
 )
 from testbed.contract.sieve import Hold, Sieve
 from testbed.report import wording
+from testbed.report.ailment import ailment
 from testbed.report.chart import Band
 from testbed.report.summary import RunSummary
 from testbed.report.table import Table
@@ -57,7 +57,7 @@ def fault_bands(run: RunSummary) -> tuple[Band, ...]:
             fault=True,
         )
         for fault in run.plan.faults
-        for number, span in enumerate(fault.spans)
+        for number, span in enumerate(_spans(run, fault))
     ]
     return tuple(sorted(bands, key=lambda band: band.begin)[:MOST_BANDS])
 
@@ -79,6 +79,8 @@ def _deed(fault: PlannedFault, slow: float) -> str:
         return _ended(fault)
     if isinstance(fault, TrafficFault):
         return _sent(fault, slow)
+    if isinstance(fault, AgentFault):
+        return ailment(fault.effect)
     match fault.effect:
         case Down():
             return "nothing passes"
@@ -106,12 +108,16 @@ def _deed(fault: PlannedFault, slow: float) -> str:
             return f"sends nothing for {stop} of every {each}"
         case Sieve() as sieve:
             return _picked(sieve)
-        case SlowCompute(factor=factor):
-            return f"steps take {factor:g} times their profile"
-        case Stall():
-            return "reads no KV"
-        case FewDescriptors(left=left):
-            return f"may open {left} files and sockets more"
+
+
+def _spans(run: RunSummary, fault: PlannedFault) -> tuple[Span, ...]:
+    """When it was in force: what waited for something began when the metrics say, or never."""
+    if fault.trigger is None or not fault.spans:
+        return fault.spans
+    begin_s = run.metric(f"faults.{fault.name}.begin_s")
+    if begin_s is None:
+        return ()
+    return fault.moved(round(begin_s * 1e9) - fault.spans[0].begin_ns)
 
 
 def _ended(fault: ResetFault) -> str:
@@ -144,7 +150,16 @@ def _picked(sieve: Sieve) -> str:
 
 
 def _times(run: RunSummary, fault: PlannedFault) -> str:
-    """The first three spans, and how many there are."""
+    """The first three spans, and how many there are; what it waits for."""
+    if fault.trigger is not None:
+        seen = fault.trigger
+        at = wording.share(seen.progress)
+        waits = f"at {at} of transfer {seen.transfer} from {seen.sender} to {seen.receiver}"
+        return f"{waits}, from then on: {_listed(run, fault)}"
+    return _listed(run, fault)
+
+
+def _listed(run: RunSummary, fault: PlannedFault) -> str:
     shown = [
         f"{span.begin_ns / 1e9:g} s to "
         + ("the end" if span.end_ns is None else f"{span.end_ns / 1e9:g} s")

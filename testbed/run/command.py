@@ -21,7 +21,7 @@ from testbed.scenario import load_scenario
 
 ANSWER_S = 10.0
 """Wall time for an answer: a look takes 0.1 s, and a fault of nodes up to some seconds."""
-_TIMES = ("at", "every", "times", "probability")
+_TIMES = ("at", "when", "every", "times", "probability")
 
 
 def apply_fault(run: Path, text: str, cache: Path) -> tuple[str, Answer]:

@@ -10,31 +10,23 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from testbed.contract.breakpoint import STEP_NS
-from testbed.contract.fault import AgentFault, PlannedFault, ResetFault
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
 from testbed.errors import LabError
-from testbed.lab.faults import Faults, LabFault
+from testbed.lab.faults import Faults
 from testbed.lab.guard import Guard
 from testbed.lab.protocol import Agents
 from testbed.lab.sampler import Sampler
+from testbed.run.awaited import Awaited
+from testbed.run.deed import Deed
 from testbed.run.orders import Orders
 from testbed.run.standstill import Standstill
 
 _GRACE_NS = 5_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """What is done to the lab at one time of the run, in emulated nanoseconds since the barrier."""
-
-    at_ns: int
-    do: Callable[[Faults], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +42,7 @@ class Course:
     """None where the plan has no breakpoints."""
     orders: Orders | None = None
     """None under the virtual clock, which nobody outside can follow."""
-
-
-def planned_deeds(faults: Sequence[PlannedFault]) -> tuple[Deed, ...]:
-    """Begin and end of every fault of a plan that the lab applies; at one moment ends come before
-    begins. Agents apply theirs themselves."""
-    outside = [fault for fault in faults if not isinstance(fault, AgentFault)]
-    ends = [
-        Deed(span.end_ns, partial(_end, fault))
-        for fault in outside
-        for span in fault.spans
-        if span.end_ns is not None and not isinstance(fault, ResetFault)
-    ]
-    begins = [
-        Deed(span.begin_ns, partial(_begin, fault)) for fault in outside for span in fault.spans
-    ]
-    return (*ends, *begins)
-
-
-def _begin(fault: LabFault, faults: Faults) -> None:
-    faults.begin(fault)
-
-
-def _end(fault: LabFault, faults: Faults) -> None:
-    faults.end(fault)
+    awaited: Awaited | None = None
 
 
 def take_course(plan: Plan, course: Course, deeds: Sequence[Deed] = ()) -> None:
@@ -91,7 +60,12 @@ def take_course(plan: Plan, course: Course, deeds: Sequence[Deed] = ()) -> None:
     deadline = barrier + scale.lab_ns(plan.agents[0].window.deadline_ns) + _GRACE_NS
     while not agents.clients_ended():
         until = min(sample, look)
-        agents.watch(min(until, barrier + scale.lab_ns(due[0].at_ns)) if due else until)
+        if due:
+            until = min(until, barrier + scale.lab_ns(due[0].at_ns))
+        agents.watch(until, None if course.awaited is None else course.awaited.news)
+        if course.awaited is not None:
+            now_ns = scale.emulated_ns(time.time_ns() - barrier)
+            due = deque(sorted((*due, *course.awaited.come(now_ns)), key=lambda deed: deed.at_ns))
         while due and time.time_ns() >= barrier + scale.lab_ns(due[0].at_ns):
             due.popleft().do(course.faults)
         now = time.time_ns()

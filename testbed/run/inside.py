@@ -19,6 +19,7 @@ from testbed.contract.lateness import BARRIER_FILE
 from testbed.contract.plan import Plan
 from testbed.contract.progress import FOLDER, Mark
 from testbed.contract.role import NodeKind
+from testbed.contract.trigger import Reached
 from testbed.errors import AgentError, ExitStatus, FidelityError, LabError, TestbedError
 from testbed.fidelity.calibrate import Effort, calibrate_links
 from testbed.fidelity.precision import EXACT, LIVE
@@ -31,7 +32,9 @@ from testbed.lab.namespace import HERE, Namespaces
 from testbed.lab.protocol import Agents, Lab
 from testbed.lab.sampler import Sampler
 from testbed.lab.wires import Wires
-from testbed.run.course import Course, Deed, planned_deeds, take_course
+from testbed.run.awaited import Awaited
+from testbed.run.course import Course, take_course
+from testbed.run.deed import Deed, planned_deeds
 from testbed.run.orders import Orders
 from testbed.run.standstill import Standstill
 
@@ -125,7 +128,10 @@ def let_agents_work(
     hire: Hire = crew_of, deeds: Sequence[Deed] = (),
 ) -> None:  # fmt: skip
     """Starts the agents and samples the links until every client has ended."""
-    with hire(plan, run, lab, ledger) as crew:
+    reached = Reached(run)
+    if any(fault.trigger is not None for fault in plan.faults):
+        reached.open()
+    with hire(plan, run, lab, ledger) as crew, Awaited(plan.faults, reached) as awaited:
         crew.wait_ready(mark)
         barrier = crew.barrier_ns
         if time.time_ns() >= barrier:
@@ -143,9 +149,8 @@ def let_agents_work(
             Guard(lab, wires, crew, sampler, faults) as guard,
         ):
             still = Standstill(plan, run, lab, sampler) if plan.breakpoints else None
-            course = Course(
-                crew, sampler, guard, faults, mark, still, Orders(run) if live else None
-            )
+            orders = Orders(run) if live else None
+            course = Course(crew, sampler, guard, faults, mark, still, orders, awaited)
             take_course(plan, course, (*planned_deeds(plan.faults), *deeds))
         if live or scale.slow > 1:
             _linger(crew, scale.lab_ns(_LINGER_NS))

@@ -23,17 +23,13 @@ from testbed.contract.fault import (
     AddedDelay,
     AddedJitter,
     AddedLoss,
-    AgentEffect,
     Corruption,
     Down,
     Duplication,
     Effect,
-    FewDescriptors,
-    SlowCompute,
     SlowRate,
-    Stall,
 )
-from testbed.scenario.entry import Number
+from testbed.scenario.ailments import AGENT_KINDS, AgentChoice, OnAgents, OnPairs
 from testbed.scenario.flowfault import ResetFault, TrafficFault
 from testbed.scenario.impairment import PlainJitter, PlainLoss
 from testbed.scenario.linkspec import plain_jitter, plain_loss
@@ -45,7 +41,7 @@ from testbed.scenario.packetfault import (
     ReorderFault,
     SynLossFault,
 )
-from testbed.scenario.timed import OnAgents, OnLinks, OnNodes, Timed, key
+from testbed.scenario.timed import OnLinks, OnNodes, Timed, key
 from testbed.units import Duration, Rate, Share
 
 
@@ -179,61 +175,17 @@ class DisconnectFault(OnNodes):
     kind: Literal["disconnect"]
 
 
-class SlowFault(OnAgents):
-    """Every step takes so many times its profile: a slow processor or accelerator."""
-
-    EXAMPLE = "{kind: slow, node: md1, factor: 3.0, at: 2 s, duration: 2 s}"
-
-    kind: Literal["slow"]
-    factor: Number = key("how many times longer, above 1")
-
-    def effect(self) -> AgentEffect:
-        return SlowCompute(factor=self.factor)
-
-    @model_validator(mode="after")
-    def _slower(self) -> Self:
-        if self.factor <= 1:
-            raise ValueError("factor must be above 1")
-        return self
-
-
-class StallFault(OnAgents):
-    """The agent reads no KV from its connections: their windows close."""
-
-    EXAMPLE = "{kind: stall, node: md1, at: 2 s, duration: 500 ms}"
-
-    kind: Literal["stall"]
-
-    def effect(self) -> AgentEffect:
-        return Stall()
-
-
-class DescriptorsFault(OnAgents):
-    """The agent may open so many files and sockets more, and no others."""
-
-    EXAMPLE = "{kind: descriptors, node: p1, left: 2, at: 2 s}"
-
-    kind: Literal["descriptors"]
-    left: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = key(
-        "how many more than are open when it begins"
-    )
-
-    def effect(self) -> AgentEffect:
-        return FewDescriptors(left=self.left)
-
-
 FaultChoice: TypeAlias = Annotated[
     DownFault | RateFault | DelayFault | JitterFault | LossFault | DuplicateFault | CorruptFault
     | ReorderFault | SynLossFault | BlackholeFault | MtuFault | MarkFault | HoldFault
     | PauseFault | KillFault | RestartFault | DisconnectFault
-    | SlowFault | StallFault | DescriptorsFault
-    | ResetFault | TrafficFault,
+    | AgentChoice | ResetFault | TrafficFault,
     Field(discriminator="kind"),
 ]  # fmt: skip
-KINDS: tuple[type[OnLinks | OnNodes | OnAgents | ResetFault | TrafficFault], ...] = (
+KINDS: tuple[type[OnLinks | OnNodes | OnAgents | OnPairs | ResetFault | TrafficFault], ...] = (
     DownFault, RateFault, DelayFault, JitterFault, LossFault, DuplicateFault, CorruptFault,
     ReorderFault, SynLossFault, BlackholeFault, MtuFault, MarkFault, HoldFault,
-    PauseFault, KillFault, RestartFault, DisconnectFault, SlowFault, StallFault, DescriptorsFault,
+    PauseFault, KillFault, RestartFault, DisconnectFault, *AGENT_KINDS,
     ResetFault, TrafficFault,
 )  # fmt: skip
 """In the order in which lists show them."""

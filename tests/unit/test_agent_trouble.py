@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.contract.agent import AgentConfig
+from testbed.contract.ailment import AgentEffect, FewDescriptors, SlowCompute, Stall
 from testbed.contract.event import EventLog
-from testbed.contract.fault import AgentEffect, AgentFault, FewDescriptors, SlowCompute, Span, Stall
+from testbed.contract.fault import AgentFault, Span
 from testbed.contract.role import Role
 from testbed.errors import AgentError
-from testbed_agents.trouble import Trouble, limit_for
+from testbed_agents.descriptors import limit_for
+from testbed_agents.trouble import Trouble
 from tests.fakes.backstage import JumpClock
 from tests.fakes.jump_loop import JumpLoop
 from tests.fakes.kv_pair import make_config
@@ -37,6 +39,9 @@ class Held:
 
     def hold(self, held: bool) -> None:
         self.told.append((self.clock.now_ns(), held))
+
+    def refrain(self, backlog: int | None) -> None:
+        self.told.append((self.clock.now_ns(), backlog is not None))
 
 
 def fault(name: str, effect: AgentEffect, *spans: tuple[int, int | None]) -> AgentFault:

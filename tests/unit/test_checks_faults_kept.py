@@ -11,6 +11,7 @@ from testbed.checks import judge
 from testbed.checks.finding import Finding, Status
 from testbed.contract.fault import Down, LinkFault, Span
 from testbed.contract.plan import Plan
+from testbed.contract.trigger import Trigger
 from tests.fakes.fake_run import FakeRun
 from tests.fakes.run_folder import write_run_folder
 
@@ -32,12 +33,13 @@ def finding(run: Path) -> Finding:
     return next(found for found in judge(run).findings if found.check == "faults-kept")
 
 
-def plan_fault(run: Path, *spans: Span) -> None:
+def plan_fault(run: Path, *spans: Span, trigger: Trigger | None = None) -> None:
     path = run / "plan.json"
     plan = Plan.model_validate_json(path.read_bytes())
     fault = LinkFault(
-        name="cut", spans=spans, links=("wan1",), forward=True, backward=True, effect=Down()
-    )
+        name="cut", spans=spans, links=("wan1",), forward=True, backward=True, effect=Down(),
+        trigger=trigger,
+    )  # fmt: skip
     path.write_text(plan.model_copy(update={"faults": (fault,)}).model_dump_json())
 
 
@@ -103,3 +105,25 @@ def test_later_times_of_one_that_came_may_lie_behind_the_end(run: Path) -> None:
     record(run, *ALL)
     assert finding(run).status is Status.PASS
     assert finding(run).evidence.startswith("2 of 3 times")
+
+
+SEEN = Trigger(sender="p1", receiver="md1", transfer=3, progress=0.4)
+
+
+def test_a_fault_that_waits_is_measured_from_what_it_waited_for(run: Path) -> None:
+    plan_fault(run, Span(begin_ns=100 * MS, end_ns=300 * MS), trigger=SEEN)
+    record(
+        run, ("reached", 1 * S), ("began", 1_100 * MS + 1_000), ("hit", 1_200 * MS),
+        ("ended", 1_300 * MS),
+    )  # fmt: skip
+    found = finding(run)
+    assert found.status is Status.PASS
+    assert found.evidence.startswith("1 of 1 times")
+    assert found.evidence.endswith("; hits: cut 1")
+
+
+def test_a_fault_whose_transfer_never_came_makes_the_run_invalid(run: Path) -> None:
+    plan_fault(run, Span(begin_ns=0, end_ns=300 * MS), trigger=SEEN)
+    found = finding(run)
+    assert found.status is Status.INVALID
+    assert "transfer 3 from p1 to md1 never had 40% of its bytes on the wire" in str(found)

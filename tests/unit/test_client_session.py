@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from testbed.contract.agent import Peer, Request, Span
+from testbed.contract.ailment import Leave
 from testbed.contract.attempt import attempt_id
 from testbed.contract.role import Role
 from testbed_agents.client.session import Asked
@@ -171,3 +172,42 @@ def test_it_ends_when_nobody_works_for_it() -> None:
         assert settling.done()
 
     played(scene)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_user_who_goes_is_told_of_at_once_or_only_in_the_end(clean: bool) -> None:
+    told: list[Message] = []
+
+    async def scene(post: Client, asked: Asked) -> None:
+        ended = asked.submit(ASKED)
+        assert asked.leave(5, clean)
+        assert ended.is_set()
+        assert not asked.leave(5, clean), "it has ended already"
+        await hear(post, ("md1", emission(5, 0, 7)), ("md1", Failure(5, "late")))
+        told.extend(post.to("rt1"))
+        settling = asyncio.create_task(asked.settle())
+        await until_idle()
+        post.say("rt1", Settled())
+        await settling
+
+    post, events = played(scene)
+    (failed,) = of(events, "request.failed")
+    assert (failed["req"], failed["reason"]) == (5, "client-left")
+    assert not of(events, "token")
+    assert [type(one) for one in told] == ([Ask, Cancel] if clean else [Ask])
+    assert [type(one) for one in post.to("rt1")] == [Ask, Cancel, Settle]
+
+
+def test_a_user_may_go_behind_a_token() -> None:
+    async def scene(post: Client, asked: Asked) -> None:
+        asked._leaving.begin(Leave(clean=True, share=1, seed=1, tokens=2), lambda _: None)
+        ended = asked.submit(ASKED)
+        await hear(post, ("md1", emission(5, 0, 7)))
+        assert not ended.is_set()
+        await hear(post, ("md1", emission(5, 1, 8, 9, last=True)))
+        assert ended.is_set()
+
+    post, events = played(scene)
+    assert [event["pos"] for event in of(events, "token")] == [0, 1]
+    assert not of(events, "request.done")
+    assert [type(one) for one in post.to("rt1")] == [Ask, Cancel]

@@ -13,7 +13,7 @@ from testbed.contract.sieve import Hold, Sieve
 from testbed.errors import LabError
 from testbed.lab.faults import Faults
 from testbed.lab.namespace import HERE
-from testbed.run.course import planned_deeds
+from testbed.run.deed import planned_deeds
 from tests.fakes.guarded_lab import AGENT, ROUTER
 from tests.unit.test_lab_faults import LINK, OPEN, Stage
 from tests.unit.test_traffic import LOOPBACK, free_ports

@@ -19,7 +19,7 @@ from testbed.contract.fault import (
     SlowRate,
     Span,
 )
-from testbed.run.course import planned_deeds
+from testbed.run.deed import planned_deeds
 from testbed.shaping.faulted import faulted
 from tests.fakes.guarded_lab import AGENT, NETWORK, WIRE
 from tests.unit.test_lab_faults import LINK, OPEN, Stage

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.contract.ailment import FewDescriptors, SlowCompute, Stall
 from testbed.contract.fault import (
     AddedDelay,
     AddedJitter,
@@ -15,14 +16,11 @@ from testbed.contract.fault import (
     Corruption,
     Down,
     Duplication,
-    FewDescriptors,
     LinkFault,
     NodeFault,
     PlannedFault,
-    SlowCompute,
     SlowRate,
     Span,
-    Stall,
 )
 from testbed.contract.link import GilbertElliott, Jitter
 from testbed.contract.plan import Plan

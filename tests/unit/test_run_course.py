@@ -13,7 +13,8 @@ from testbed.contract.lateness import Lateness
 from testbed.contract.plan import Plan
 from testbed.contract.progress import Mark
 from testbed.errors import LabError
-from testbed.run.course import Course, Deed, take_course
+from testbed.run.course import Course, take_course
+from testbed.run.deed import Deed
 from tests.fakes.fake_run import FakeRun
 from tests.fakes.pool_plan import make_plan
 
@@ -37,7 +38,7 @@ class Players:
         self._rounds -= 1
         return self._rounds < 0
 
-    def watch(self, until_ns: int) -> None:
+    def watch(self, until_ns: int, also: int | None = None) -> None:
         self.waits.append(until_ns - self.barrier_ns)
 
     def sample(self, at_ns: int) -> None:

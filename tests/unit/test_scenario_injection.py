@@ -227,8 +227,12 @@ def test_an_agent_may_be_slow_and_stalled_but_not_slow_twice(tmp_path: Path) -> 
 @pytest.mark.parametrize("kind", KINDS, ids=kind_of)
 def test_the_example_of_every_kind_can_be_planned(tmp_path: Path, kind: type[OnLinks]) -> None:
     scenario = load_scenario(
-        written(tmp_path, kind.EXAMPLE), ("links.wan.segmentation=frame", "window.drain=30 s")
-    )
+        written(tmp_path, kind.EXAMPLE),
+        (
+            "links.wan.segmentation=frame", "window.drain=30 s",
+            *(("pool.discipline=per-transfer",) if kind_of(kind) == "ports" else ()),
+        ),
+    )  # fmt: skip
     network = build_network(scenario, roster(scenario), 1, "mininet")
     (fault,) = plan_faults(scenario, network, 1, FULL, "compose")
     assert fault.spans

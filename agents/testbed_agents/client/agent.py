@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from testbed.contract.agent import Request
 from testbed.contract.event import Kind
 from testbed.errors import AgentError
-from testbed_agents.client.session import Asked
+from testbed_agents.client.session import LEFT, Asked
 from testbed_agents.control.message import Failed, Submit, Tokens
 from testbed_agents.runtime import Runtime
 
@@ -79,6 +80,7 @@ async def client_main(runtime: Runtime) -> None:
         await _ask(runtime, requests)
         return
     answers = Answers()
+    runtime.trouble.leaving.leave = partial(_leave, runtime, answers)
     await runtime.barrier()
     for name in sorted({request.prefill for request in requests}):
         runtime.mailbox.connect(name)
@@ -149,6 +151,7 @@ def _submit(runtime: Runtime, answers: Answers, request: Request) -> asyncio.Eve
             request.blocks, request.wire_bytes, request.decode, runtime.config.node,
         ),
     )  # fmt: skip
+    runtime.trouble.leaving.sent(request.id)
     runtime.progress()
     return ended
 
@@ -200,9 +203,18 @@ def _take(runtime: Runtime, answers: Answers, sender: str, message: Tokens) -> N
                 _fail(runtime, answers, req, wrong)
             continue
         runtime.events.emit(Kind.TOKEN, 0, req=req, pos=position, token=token, source=sender)
-        if last:
+        runtime.trouble.leaving.shown(req, len(answers.tokens[req]))
+        if last and answers.is_open(req):
             runtime.events.emit(Kind.REQUEST_DONE, 0, req=req, tokens=answers.tokens[req])
             answers.end(req)
+
+
+def _leave(runtime: Runtime, answers: Answers, req: int, clean: bool) -> bool:
+    """The user goes. A pool study has no message that says so: the plan refuses a clean one."""
+    if not answers.is_open(req):
+        return False
+    _fail(runtime, answers, req, LEFT)
+    return True
 
 
 def _fail(runtime: Runtime, answers: Answers, req: int, reason: str) -> None:

@@ -24,6 +24,9 @@ from testbed_agents.handoff.client import ClientPart
 from testbed_agents.handoff.message import Cancel, Emission, Evicted, Failure, FirstToken
 from testbed_agents.runtime import Runtime
 
+LEFT = "client-left"
+"""Reason of ``request.failed`` where the user went."""
+
 
 @dataclass(slots=True)
 class Asking:
@@ -55,6 +58,10 @@ class Asked:
         self._prefilled = serving is not None and serving.first_token is Who.PREFILL
         self._alone = False
         """The router is gone."""
+        self._left: list[int] = []
+        """Jobs that were left without a word, which the router has to be told in the end."""
+        self._leaving = runtime.trouble.leaving
+        self._leaving.leave = self.leave
 
     def connect(self) -> None:
         """Opens the connection to the router ahead of the first request."""
@@ -75,6 +82,7 @@ class Asked:
         )  # fmt: skip
         one = self._asking[request.id] = Asking(ask)
         self._runtime.mailbox.send(self._router, ask)
+        self._leaving.sent(request.id)
         if self._alone:
             self._end(one, "router-lost")
         self._runtime.progress()
@@ -101,8 +109,18 @@ class Asked:
     async def settle(self) -> None:
         """All requests have ended: waits until nobody works for any of them."""
         if not self._alone:
+            for job in self._left:
+                self._runtime.mailbox.send(self._router, Cancel(job))
             self._runtime.mailbox.send(self._router, Settle())
             await self._settled.wait()
+
+    def leave(self, request: int, clean: bool) -> bool:
+        """The user goes: see ``Leaving``. What is left uncleanly is told only with ``settle``."""
+        one = self._asking[request]
+        if one.ended.is_set():
+            return False
+        self._end(one, LEFT, told=clean)
+        return True
 
     def unfinished(self) -> list[int]:
         """Requests that have not ended, in order."""
@@ -156,6 +174,9 @@ class Asked:
                 Kind.TOKEN, 0, req=part.req, pos=token.position, token=token.token,
                 source=one.senders[token.epoch],
             )  # fmt: skip
+            self._leaving.shown(request_of(part.req), len(one.seen))
+            if one.ended.is_set():
+                return
         if part.outcome == "done":
             self._runtime.events.emit(Kind.REQUEST_DONE, 0, req=part.req, tokens=list(part.tokens))
             one.ended.set()
@@ -175,13 +196,16 @@ class Asked:
         self._runtime.events.emit(Kind.REQUEST_RETRIED, 0, req=one.ask.req, reason=reason)
         self._runtime.mailbox.send(self._router, one.ask)
 
-    def _end(self, one: Asking, reason: str) -> None:
+    def _end(self, one: Asking, reason: str, told: bool = True) -> None:
         """The request ends without a (further) answer; nobody is to work for it any more."""
         if not one.ended.is_set():
             self._runtime.events.emit(Kind.REQUEST_FAILED, 0, req=one.ask.req, reason=reason)
             one.ended.set()
             one.part = None
-            self._runtime.mailbox.send(self._router, Cancel(one.ask.req))
+            if told:
+                self._runtime.mailbox.send(self._router, Cancel(one.ask.req))
+            else:
+                self._left.append(one.ask.req)
 
     def _lose_router(self) -> None:
         """What is under way goes on without it; nothing new can be asked."""

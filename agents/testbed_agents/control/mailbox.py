@@ -17,6 +17,7 @@ import zmq
 from testbed.contract.agent import Peer
 from testbed.errors import AgentError
 from testbed_agents.control.message import MESSAGE_MAX, Message, decode, encode
+from testbed_agents.control.silence import Silence
 
 _SOURCE_PORT = 61_000
 """First source port of outgoing control connections, one a peer: a port that the kernel
@@ -56,6 +57,7 @@ class Mailbox:
         self._leaving: dict[str, list[bytes]] = {}
         self._arrived: deque[bytes | str] = deque()
         """Messages, and names of watched peers that departed."""
+        self.silence = Silence(self._hear)
         self._monitors: dict[str, zmq.Socket[bytes]] = {}
         self._dropped: set[str] = set()
         self._waiter: asyncio.Future[None] | None = None
@@ -169,9 +171,17 @@ class Mailbox:
         """
         while True:
             try:
-                self._arrived.append(self._inbox.recv(zmq.NOBLOCK))
+                message = self._inbox.recv(zmq.NOBLOCK)
             except zmq.Again:
                 break
+            if self.silence.in_force:
+                self.silence.hold(message)
+            else:
+                self._arrived.append(message)
+        self._wake()
+
+    def _hear(self, message: bytes) -> None:
+        self._arrived.append(message)
         self._wake()
 
     def _departed(self, name: str) -> None:

@@ -55,6 +55,8 @@ class Ending(StrEnum):
     """The receiver closed it, or it broke, while it was idle."""
     CLOSED = "closed"
     """The pool is closed."""
+    SHRUNK = "shrunk"
+    """The pool may have fewer connections than it had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,12 @@ class Discipline(Protocol):
 
     def restore(self, connection: int, now_ns: int) -> Grant | None:
         """A standing connection that was broken is open again."""
+        ...
+
+    def limit(self, fewer: int, ports: int | None, now_ns: int) -> tuple[Grant, ...]:
+        """At most ``fewer`` connections fewer than its size from now on, and only those whose
+        numbers are below ``ports``; (0, None) is no limit. Only where none stand. Returns what
+        those get who waited and need not any more."""
         ...
 
     def cancel(self, ticket: int, now_ns: int) -> bool:

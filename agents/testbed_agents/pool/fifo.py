@@ -111,6 +111,10 @@ class FifoPool(Holdings):
         self._idle.append(connection)
         return self._serve(now_ns)
 
+    def limit(self, fewer: int, ports: int | None, now_ns: int) -> tuple[Grant, ...]:
+        """Misuse: what stands is retired, and restored when it may come back."""
+        raise ValueError("connections stand")
+
     def cancel(self, ticket: int, now_ns: int) -> bool:
         """Forget a waiting transfer; False when it does not wait (any more)."""
         self._advance(now_ns)

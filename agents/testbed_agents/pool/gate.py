@@ -178,6 +178,17 @@ class PoolGate:
         """A replacement of ``connection`` is open."""
         self._deliver(self._pool.restore(connection, self._clock.now_ns()))
 
+    def limit(self, fewer: int, ports: int | None) -> None:
+        """See ``Discipline``: where connections are opened on demand."""
+        granted = self._pool.limit(fewer, ports, self._clock.now_ns())
+        self._settle()
+        for grant in granted:
+            self._deliver(grant)
+
+    def has_lent(self, request: int, connection: int) -> bool:
+        """Whether ``request`` has a connection that is another's, who waits for it."""
+        return self._loans.has(request, connection)
+
     def close(self) -> None:
         """Refuse all who wait and all who come."""
         self._closed = True

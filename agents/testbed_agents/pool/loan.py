@@ -17,6 +17,10 @@ class Loans:
     def __len__(self) -> int:
         return len(self._back)
 
+    def has(self, borrower: int, connection: int) -> bool:
+        """Whether it is lent to this one."""
+        return (borrower, connection) in self._back
+
     def begin(self, borrower: int, connection: int) -> asyncio.Future[bool]:
         """Lend it; returns what its holder waits for: whether it is of use when it is back."""
         back: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

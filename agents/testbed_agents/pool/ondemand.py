@@ -38,7 +38,8 @@ class OnDemand(Holdings):
         if ports < 1 or (size is not None and not 1 <= size <= ports):
             raise ValueError("a pool needs ports >= 1 and 1 <= size <= ports, or no size")
         self._size = size
-        self._most = ports if size is None else size
+        self._most = self._full = ports if size is None else size
+        self._ports: int | None = None
         self._line = line
         self._free: deque[int] = deque(range(ports))
         self._idle: OrderedDict[int, int] = OrderedDict()  # connection -> since_ns, oldest first
@@ -88,8 +89,10 @@ class OnDemand(Holdings):
         self._busy.remove(connection)
         if self._closed:
             self._give_up(connection, Ending.CLOSED)
-        elif self._keeps():
+        elif self._keeps() and len(self._busy) + len(self._idle) < self._most:
             self._idle[connection] = now_ns
+        elif self._keeps():
+            self._give_up(connection, Ending.SHRUNK)
         else:
             self._give_up(connection, Ending.AFTER_USE)
         return self._serve(now_ns)
@@ -109,6 +112,23 @@ class OnDemand(Holdings):
     def restore(self, connection: int, now_ns: int) -> Grant | None:
         """Misuse: what breaks is not replaced, another is opened when it is needed."""
         raise ValueError(f"connection {connection} is not broken")
+
+    def limit(self, fewer: int, ports: int | None, now_ns: int) -> tuple[Grant, ...]:
+        """Fewer connections, source ports or both; the oldest idle ones are given up at once."""
+        self._advance(now_ns)
+        self._most = max(0, self._full - fewer)
+        if self._ports is not None and self._ports != ports:
+            used = [number for number in self._free if number < self._ports]
+            rested = [number for number in self._free if number >= self._ports]
+            self._free = deque((*rested, *used))
+        self._ports = ports
+        while self._idle and len(self._busy) + len(self._idle) > self._most:
+            connection, _ = self._idle.popitem(last=False)
+            self._give_up(connection, Ending.SHRUNK)
+        granted: list[Grant] = []
+        while (grant := self._serve(now_ns)) is not None:
+            granted.append(grant)
+        return tuple(granted)
 
     def cancel(self, ticket: int, now_ns: int) -> bool:
         """Forget a waiting transfer; False when it does not wait (any more)."""
@@ -142,6 +162,8 @@ class OnDemand(Holdings):
     def _serve(self, now_ns: int) -> Grant | None:
         if not self._line or len(self._busy) >= self._most:
             return None
+        if not self._idle and self._next_free() is None:
+            return None
         ticket, since_ns = self._line.next()
         return self._give(ticket, now_ns - since_ns)
 
@@ -150,12 +172,23 @@ class OnDemand(Holdings):
         if connection is not None:
             del self._idle[connection]
         elif len(self._busy) + len(self._idle) < self._most:
-            self._busy.add(opened := self._free.popleft())
+            opened = self._next_free()
+            if opened is None:
+                return None
+            self._free.remove(opened)
+            self._busy.add(opened)
             return Grant(ticket, opened, wait_ns, opens=True)
         else:
             return None
         self._busy.add(connection)
         return Grant(ticket, connection, wait_ns)
+
+    def _next_free(self) -> int | None:
+        """The number to be opened next, of those that may be used."""
+        for number in self._free:
+            if self._ports is None or number < self._ports:
+                return number
+        return None
 
     def _advance(self, now_ns: int) -> None:
         if self._now_ns is not None and now_ns < self._now_ns:

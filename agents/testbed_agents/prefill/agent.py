@@ -42,6 +42,7 @@ class PrefillAgent:
         self._queue: asyncio.Queue[tuple[Submit, int]] = asyncio.Queue()
         """With the time at which each came: one service level makes the earliest due first."""
         self._senders = senders_to(config, runtime.clock, runtime.events, Role.DECODE)
+        runtime.trouble.senders.update(self._senders)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""

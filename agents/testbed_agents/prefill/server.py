@@ -89,6 +89,7 @@ class PrefillServer:
             if senders is None
             else senders
         )
+        runtime.trouble.senders.update(self._senders)
 
     async def run(self) -> None:
         """Serves until the lab says stop."""

@@ -76,6 +76,7 @@ class RelayServer:
         if senders is None:
             roles = (Role.DECODE,) if serving.handoff.mode is HandoffMode.INCREMENTAL_KV else ()
             senders = senders_to(config, runtime.clock, runtime.events, *roles)
+        runtime.trouble.senders.update(senders)
         self._increments = Increments(runtime, senders, self._sent)
 
     async def run(self) -> None:

@@ -27,6 +27,10 @@ class KvInbox(Protocol):
         """Nobody wants the request's KV any more."""
         ...
 
+    def refrain(self, backlog: int | None) -> None:
+        """Accept nothing, and let ``backlog`` + 1 wait; None goes on accepting."""
+        ...
+
     async def close(self) -> None:
         """Accept nothing any more."""
         ...

@@ -64,6 +64,11 @@ class Bundle:
             raise refusal from error
         self._lanes[connection] = lane
 
+    def drop(self, connection: int, clean: bool) -> bool:
+        """See ``Lane``; False where it is not open."""
+        lane = self._lanes.get(connection)
+        return lane is not None and lane.drop(clean)
+
     def close(self, connection: int, in_order: bool) -> None:
         """End a lane and forget it: in order while it is idle, else by a reset."""
         lane = self._lanes.pop(connection, None)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 
 from testbed.contract.agent import Peer, Tcp
@@ -15,6 +18,7 @@ from testbed_agents.transport.padding import FILE_BYTES, PaddingFile
 from testbed_agents.transport.pieces import Gap, Pad, Piece
 from testbed_agents.transport.tcp_info import TcpInfo, read_tcp_info
 
+_SIOCOUTQNSD = 0x894B  # <linux/sockios.h>: bytes of the send queue that were never sent
 _PAUSE_S = 0.001
 """Wait where the kernel says writable and then takes nothing (memory pressure of TCP):
 without it the loop would spin, and a virtual clock would stand still for ever."""
@@ -52,11 +56,19 @@ class Lane:
         self._answer: asyncio.Future[frame.Ack] | None = None
         self._room: asyncio.Future[None] | None = None
         self._received = bytearray()
+        self._written = 0
 
     @property
     def usable(self) -> bool:
         """Whether the connection is open as far as we know."""
         return self._socket is not None
+
+    def on_the_wire(self) -> int:
+        """Bytes of this exchange that left: written, less what the kernel still has to send."""
+        if self._socket is None:
+            return 0
+        unsent = fcntl.ioctl(self._socket, _SIOCOUTQNSD, bytes(4))
+        return self._written - int.from_bytes(unsent, sys.byteorder)
 
     async def open(self) -> None:
         """Connect and introduce ourselves. Raises OSError or TransferError."""
@@ -96,6 +108,7 @@ class Lane:
             raise TransferError(Fault.CONNECTION_LOST, self._peer.name, "no usable connection")
         answer: asyncio.Future[frame.Ack] = asyncio.get_running_loop().create_future()
         self._answer = answer
+        before, self._written = self._written, 0
         try:
             await self._write_all(self._socket, pieces, answer, gap)
             return await answer
@@ -109,6 +122,7 @@ class Lane:
                 answer.exception()  # seen: it was raised above or lost to an earlier one
             if self._answer is answer:
                 self._answer = None
+            self._written = before
 
     def tcp_info(self) -> TcpInfo | None:
         """The kernel's view; None once the connection is gone."""
@@ -120,6 +134,20 @@ class Lane:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
             self._socket = None
+
+    def drop(self, clean: bool) -> bool:
+        """Lose the connection, as if something on its way had ended it; False where none is open.
+
+        ``clean`` ends our half, so that the receiver closes the other; else both ends are reset.
+        """
+        if self._socket is None:
+            return False
+        if clean:
+            with contextlib.suppress(OSError):  # it ended by itself, which is told otherwise
+                self._socket.shutdown(socket.SHUT_WR)
+        else:
+            self._break(TransferError(Fault.CONNECTION_LOST, self._peer.name, "reset"))
+        return True
 
     def abort(self) -> None:
         """Reset and forget the connection; whoever waits on it fails."""
@@ -180,6 +208,7 @@ class Lane:
     ) -> None:
         sent = 0
         waited = False
+        before = self._written
         while sent < count and not answer.done():
             try:
                 if data is None:
@@ -187,6 +216,7 @@ class Lane:
                     sent += os.sendfile(connection.fileno(), self._filler.fd, 0, most)
                 else:
                     sent += connection.send(data[sent:], socket.MSG_MORE)
+                self._written = before + sent
                 waited = False
             except BlockingIOError:
                 if waited:

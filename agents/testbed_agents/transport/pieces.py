@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -55,6 +55,7 @@ class Parcel:
         per_chunk = blocks_per_chunk(len(sizes), transfer.wire_bytes, chunk_bytes)
         extra = 0 if part is None else PART_BYTES
         self.layout: Layout = lay_out(sizes, transfer.wire_bytes, per_chunk, extra)
+        self._skipped: int | None = None
         self._opening = frame.encode_header(
             frame.Header(
                 transfer.request, transfer.epoch, len(sizes), self.layout.wire_bytes, per_chunk,
@@ -64,6 +65,29 @@ class Parcel:
             b"" if part is None else encode_part(part),
         )  # fmt: skip
 
+    @property
+    def blocks(self) -> int:
+        """How many it carries."""
+        return len(self._blocks)
+
+    def skip(self, seq: int | None) -> bool:
+        """Never send a chunk, None the last; False where there is no such chunk."""
+        number = len(self.layout.chunks) - 1 if seq is None else seq
+        found = number < len(self.layout.chunks)
+        if found:
+            self._skipped = number
+        return found
+
+    def replace(self, blocks: Sequence[frame.Bytes]) -> None:
+        """Send these in place of the blocks that were digested; sizes that differ become zeros."""
+        given = [memoryview(block).cast("B") for block in blocks]
+        for index, block in enumerate(self._blocks):
+            fits = index < len(given) and given[index].nbytes == block.nbytes
+            other = (
+                given[index] if fits and given[index] != block else memoryview(bytes(len(block)))
+            )
+            self._blocks[index] = other
+
     def pieces(self, gaps: bool = False) -> Iterator[Piece]:
         """Every byte of the transfer in order; stamps ride with the next chunk's header.
 
@@ -71,6 +95,8 @@ class Parcel:
         """
         pending = self._opening
         for plan in self.layout.chunks:
+            if plan.seq == self._skipped:
+                continue
             content = b"".join((self._header(plan), *self._blocks[plan.first : plan.last]))
             yield pending + content
             seen = b""

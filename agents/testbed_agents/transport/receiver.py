@@ -57,6 +57,7 @@ class KvReceiver:
         self._draining: set[Key] = set()
         self._turns: dict[Key, asyncio.TimerHandle] = {}
         """Transfers of which a part was acknowledged, until the next one comes."""
+        self._refrains = False
         if config.tcp.receive_low_water > config.tcp.receive_buffer // 2:
             raise AgentError(
                 "set the low water mark", f"{config.tcp.receive_low_water} bytes",
@@ -90,7 +91,8 @@ class KvReceiver:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.TaskGroup() as self._work:
-                loop.add_reader(listener, self._accept, listener)
+                if not self._refrains:
+                    loop.add_reader(listener, self._accept, listener)
                 await loop.create_future()  # until cancelled
         finally:
             loop.remove_reader(listener)
@@ -130,6 +132,19 @@ class KvReceiver:
                     inlet.stop_sender()
                 else:
                     self._go_on(self._landings.free(key, Freed.ABORTED, writers=1))
+
+    def refrain(self, backlog: int | None) -> None:
+        """Accepts nothing, and lets ``backlog`` + 1 wait in the kernel; None goes on accepting."""
+        if self._listener is None:
+            raise AgentError("stop accepting", self._config.node, "not listening")
+        # listen(2) on a listening socket only changes the length of its queue
+        self._listener.listen(_BACKLOG if backlog is None else backlog)
+        self._refrains = backlog is not None
+        loop = asyncio.get_running_loop()
+        if self._refrains:
+            loop.remove_reader(self._listener)
+        elif self._work is not None:
+            loop.add_reader(self._listener, self._accept, self._listener)
 
     def begun(self, inlet: Inlet, header: frame.Header, part: Part | None) -> bool:
         """Called by an inlet when a transfer, or a part of one, starts to arrive."""

@@ -15,12 +15,15 @@ from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
 from testbed_agents.pool import AcquireError, Claim, Lease, PoolGate, Refusal
 from testbed_agents.transport import frame
+from testbed_agents.transport.affliction import Affliction
 from testbed_agents.transport.bundle import Bundle
 from testbed_agents.transport.connection import require_port_choice
 from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.pieces import Parcel, parcels_of
+from testbed_agents.transport.progress import Progress
 from testbed_agents.transport.retry import Retries
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
+from testbed_agents.transport.withheld import Withheld
 
 _REOPEN_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Pauses before attempts to replace a broken connection; the last one repeats."""
@@ -55,6 +58,11 @@ class KvSender:
         )  # fmt: skip
         self._failed = False
         self._repairs: dict[int, asyncio.Task[None]] = {}
+        self._withheld = Withheld(self._gate, self._lanes, self._repair)
+        self._fewer = 0
+        self._ports: int | None = None
+        self.affliction = Affliction()
+        self.progress = Progress(clock)
         self._defect: BaseException | None = None
         self._closed = False
 
@@ -130,6 +138,8 @@ class KvSender:
             )  # fmt: skip
         wire_bytes = sum(one.layout.wire_bytes for one in parcels)
         parts = dict(zip((lease.connection, *others), parcels, strict=turns == 1))
+        self.affliction.spoil(transfer, parcels)
+        passage = self.progress.passage(transfer.request, wire_bytes)
         sound: set[int] = set()
         told = {"parts": len(parts), "epoch": transfer.epoch if attempt else 0, "turns": turns}
         self._log.emit(
@@ -138,6 +148,7 @@ class KvSender:
             **{name: count for name, count in told.items() if count > (name != "epoch")},
         )  # fmt: skip
         try:
+            passage.begin([self._lanes[connection] for connection in parts])
             if turns > 1:
                 ack = await self._in_turn(transfer, parcels, lease, sound)
             else:
@@ -154,6 +165,7 @@ class KvSender:
             self._emit_failed(transfer.request, lease.connection, error)
             raise
         finally:
+            passage.end(bool(sound))
             for connection in parts:
                 self._emit_tcp_info(transfer.request, connection)
             for connection in others:
@@ -162,6 +174,23 @@ class KvSender:
                     self._repair(connection)
             self._give_back(transfer.request, lease.connection, lease.connection in sound)
         return Receipt(transfer.request, lease.connection, wire_bytes, lease.wait_ns, duration_ns)
+
+    def shrink(self, fewer: int) -> None:
+        """So many connections fewer; those in use go when their transfer has ended."""
+        if self._gate.state.standing:
+            self._withheld.want(fewer)
+        else:
+            self._fewer = fewer
+            self._gate.limit(self._fewer, self._ports)
+
+    def keep_ports(self, left: int | None) -> None:
+        """Only the first ``left`` source ports are of use; None is all."""
+        self._ports = left
+        self._gate.limit(self._fewer, self._ports)
+
+    def drop(self, connection: int, clean: bool) -> bool:
+        """Lose one connection, whatever it carries; False where it is not open."""
+        return self._lanes.drop(connection, clean)
 
     async def close(self) -> None:
         """Refuse who waits, end all repairs, close all connections. Once is enough."""
@@ -191,8 +220,11 @@ class KvSender:
             raise
 
     def _give_back(self, request: int, connection: int, healthy: bool) -> None:
+        if self.affliction.keeps(request):
+            return
         if healthy:
-            self._gate.release(request, connection)
+            if not self._withheld.takes_loan(request, connection):
+                self._gate.release(request, connection)
         else:
             if self._gate.retire(connection, request):
                 self._repair(connection)
@@ -300,7 +332,7 @@ class KvSender:
 
     def _repair(self, connection: int) -> None:
         self._lanes.abort(connection)
-        if not self._closed:
+        if not self._closed and not self._withheld.takes_broken(connection):
             task = asyncio.get_running_loop().create_task(self._reopen(connection))
             self._repairs[connection] = task
             task.add_done_callback(self._repaired)
@@ -320,7 +352,8 @@ class KvSender:
             except (OSError, ProtocolError):
                 continue  # the receiver may be away: try again until we are closed
             del self._repairs[connection]
-            self._gate.restore(connection)
+            if not self._withheld.takes_broken(connection):
+                self._gate.restore(connection)
             return
 
 

@@ -69,7 +69,7 @@ class ComposeCrew:
             self.barrier_ns = time.time_ns() + _LEAD_S * 10**9
             self._meeting.say(Said.WORD, BARRIER, str(self.barrier_ns))
 
-    def watch(self, until_ns: int) -> None:
+    def watch(self, until_ns: int, also: int | None = None) -> None:
         """Handles what agents report, until something came or the time is reached.
 
         Raises:
@@ -80,7 +80,7 @@ class ComposeCrew:
             self._note()
             left = (until_ns - time.time_ns()) / 1e9
             if len(self._roll.ended) == before and left > 0:
-                drain(news, left)
+                drain(news, left, also)
                 self._note()
 
     def _note(self) -> None:

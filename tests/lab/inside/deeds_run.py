@@ -23,7 +23,8 @@ from testbed.lab.ledger import Ledger
 from testbed.lab.namespace import entered
 from testbed.lab.protocol import Lab
 from testbed.lab.wires import Wires
-from testbed.run.inside import Deed, let_agents_work, main
+from testbed.run.deed import Deed
+from testbed.run.inside import let_agents_work, main
 
 RUN = Path("/mnt/run")
 LAB: list[Lab] = []
