@@ -53,7 +53,7 @@ class PoolGate:
         self._alarm_ns = 0
         self._closed = False
         self._opener = Opener(peer, connections, clock)
-        self.loans = Loans(connections)
+        self._loans = Loans(connections)
 
     @property
     def state(self) -> Discipline:
@@ -132,7 +132,7 @@ class PoolGate:
             borrower, future = self._waiters[grant.ticket]
             if future.done():
                 continue  # its task is being cancelled
-            back = self.loans.begin(borrower, connection)
+            back = self._loans.begin(borrower, connection)
             self._record.passed(Kind.POOL_SUSPENDED, request, connection)
             future.set_result(grant)
             healthy = await back
@@ -142,7 +142,7 @@ class PoolGate:
 
     def release(self, request: int, connection: int) -> None:
         """Give a healthy connection back."""
-        if self.loans.end(request, connection, healthy=True):
+        if self._loans.end(request, connection, healthy=True):
             self._record.passed(Kind.POOL_RELEASED, request, connection)
             return
         grant = self._pool.release(connection, self._clock.now_ns())
@@ -156,7 +156,7 @@ class PoolGate:
         Returns whether it must be opened anew: not where none stand, nor where it was lent, and
         is its holder's to retire.
         """
-        if request is not None and self.loans.end(request, connection, healthy=False):
+        if request is not None and self._loans.end(request, connection, healthy=False):
             self._record.passed(Kind.POOL_RELEASED, request, connection)
             return False
         grant = self._pool.retire(connection, self._clock.now_ns())
@@ -178,6 +178,10 @@ class PoolGate:
         self._settle()
         for grant in granted:
             self._deliver(grant)
+
+    def has_lent(self, request: int, connection: int) -> bool:
+        """Whether it is lent to ``request``, and its holder waits for it."""
+        return self._loans.has(request, connection)
 
     def close(self) -> None:
         """Refuse all who wait and all who come."""
@@ -227,7 +231,7 @@ class PoolGate:
             if not given or future.exception() is None:  # else it was refused already
                 self._record.refused(request, Refusal.CANCELLED)
             if given and future.exception() is None:
-                self.loans.end(request, future.result().connection, healthy=True)
+                self._loans.end(request, future.result().connection, healthy=True)
                 self._deliver(self._pass_on(future.result()))
             raise
         finally:

@@ -53,7 +53,7 @@ class Withheld:
 
     def takes_loan(self, request: int, connection: int) -> bool:
         """Whether a healthy one goes, now that its transfer has ended."""
-        if not self._owes or self._gate.loans.has(request, connection):
+        if not self._owes or self._gate.has_lent(request, connection):
             return False
         self._gate.retire(connection, request)
         self._take(connection)
