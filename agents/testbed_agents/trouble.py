@@ -191,9 +191,9 @@ class Trouble:
         hit = partial(self._hit, fault)
         match effect:
             case Shrink(lose=lose):
-                sender.shrink(lose if begins else 0)
+                sender.withheld.shrink(lose if begins else 0)
             case FewPorts(left=left):
-                sender.keep_ports(left if begins else None)
+                sender.withheld.keep_ports(left if begins else None)
             case Leak(each=each):
                 sender.affliction.leak(each if begins else None, hit)
             case DropConnection(connection=connection, clean=clean):

@@ -46,6 +46,18 @@ class Watched(Protocol):
         ...
 
 
+class Bounded(Protocol):
+    """The part of a pool that takes connections and source ports away."""
+
+    def shrink(self, fewer: int) -> None:
+        """So many connections fewer."""
+        ...
+
+    def keep_ports(self, left: int | None) -> None:
+        """Only the first ``left`` source ports are of use; None is all."""
+        ...
+
+
 class Sender(Protocol):
     """A pool to one receiver, which can be made worse."""
 
@@ -59,12 +71,9 @@ class Sender(Protocol):
         """How far its transfers are."""
         ...
 
-    def shrink(self, fewer: int) -> None:
-        """So many connections fewer."""
-        ...
-
-    def keep_ports(self, left: int | None) -> None:
-        """Only the first ``left`` source ports are of use; None is all."""
+    @property
+    def withheld(self) -> Bounded:
+        """What it may not use."""
         ...
 
     def drop(self, connection: int, clean: bool) -> bool:

@@ -62,10 +62,13 @@ def _transfer(number: int | None) -> str:
 
 
 def _leave(effect: Leave) -> str:
+    told = "and says so" if effect.clean else "and tells nobody"
+    if effect.after_ns is None and effect.tokens is None:
+        return f"leaves the request of that transfer, {told}"
     who = f"{wording.share(effect.share)} of its requests"
     if effect.requests:
         who = f"requests {', '.join(map(str, effect.requests))}"
     when = f"{wording.seconds((effect.after_ns or 0) / 1e9)} after it sent them"
     if effect.tokens is not None:
         when = f"after {effect.tokens} tokens"
-    return f"leaves {who} {when}, {'and says so' if effect.clean else 'and tells nobody'}"
+    return f"leaves {who} {when}, {told}"

@@ -206,7 +206,7 @@ def keys_of(fault: type[Timed]) -> tuple[Key, ...]:
     keys = [
         Key(name, field.is_required(), field.description or "")
         for name, field in fault.model_fields.items()
-        if name != "kind"
+        if name != "kind" and not (fault.INSTANT and name == "duration")
     ]
     return tuple(sorted(keys, key=lambda key: not key.required))
 

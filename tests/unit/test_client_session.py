@@ -180,7 +180,8 @@ def test_a_user_who_goes_is_told_of_at_once_or_only_in_the_end(clean: bool) -> N
 
     async def scene(post: Client, asked: Asked) -> None:
         ended = asked.submit(ASKED)
-        assert asked.leave(5, clean)
+        assert not asked.leave(6, clean), "another client's"
+        assert asked.leave(AGAIN, clean)
         assert ended.is_set()
         assert not asked.leave(5, clean), "it has ended already"
         await hear(post, ("md1", emission(5, 0, 7)), ("md1", Failure(5, "late")))

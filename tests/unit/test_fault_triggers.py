@@ -44,6 +44,7 @@ class FakeSender:
     def __init__(self) -> None:
         self.affliction = Affliction()
         self.progress = self
+        self.withheld = self
         self.watched: list[tuple[int, float, Callable[[int], None]]] = []
         self.dropped: list[tuple[int, bool]] = []
 

@@ -33,7 +33,7 @@ def test_a_pool_that_shrank_has_fewer_connections_and_then_all_again() -> None:
         pair.gate.clear()
         busy = [asyncio.create_task(pair.sender.send(transfer(n))) for n in range(2)]
         await until(pair, 1, "kv.begin", 2)
-        pair.sender.shrink(3)
+        pair.sender.withheld.shrink(3)
         assert (state.busy, state.idle, state.broken) == (2, 0, 2)
         pair.gate.set()
         receipts = await asyncio.gather(*busy)
@@ -41,7 +41,7 @@ def test_a_pool_that_shrank_has_fewer_connections_and_then_all_again() -> None:
         alone = [await pair.sender.send(transfer(n)) for n in range(2, 5)]
         assert len({one.connection for one in alone}) == 1
         assert alone[0].connection in {one.connection for one in receipts}
-        pair.sender.shrink(0)
+        pair.sender.withheld.shrink(0)
         await reopened(pair, 4)
         again = [await pair.sender.send(transfer(n)) for n in range(5, 9)]
         assert {one.connection for one in again} == {0, 1, 2, 3}
@@ -51,19 +51,32 @@ def test_a_pool_that_shrank_has_fewer_connections_and_then_all_again() -> None:
 
 def test_a_pool_that_lost_all_serves_nobody_until_it_may() -> None:
     async def scene(pair: Pair) -> None:
-        pair.sender.shrink(2)
+        pair.sender.withheld.shrink(2)
         waiting = asyncio.create_task(pair.sender.send(transfer(1)))
         await until(pair, 0, "pool.queued")
         assert not pair.events(0, "pool.acquired")
-        pair.sender.shrink(0)
+        pair.sender.withheld.shrink(0)
         await waiting
 
     run(scene, pool_size=2)
 
 
+def test_joined_connections_of_a_small_pool_go_behind_their_transfer() -> None:
+    async def scene(pair: Pair) -> None:
+        pair.gate.clear()
+        sending = asyncio.create_task(pair.sender.send(transfer(1)))
+        await until(pair, 1, "kv.begin")
+        pair.sender.withheld.shrink(2)
+        pair.gate.set()
+        await sending
+        assert pair.sender._gate.state.broken == 2
+
+    run(scene, pool_size=3, stripes=3)
+
+
 def test_what_breaks_while_a_pool_is_small_stays_away() -> None:
     async def scene(pair: Pair) -> None:
-        pair.sender.shrink(1)
+        pair.sender.withheld.shrink(1)
         state = pair.sender._gate.state
         assert pair.sender.drop(0, clean=False)
         await reopened(pair, 1)
@@ -79,13 +92,13 @@ def test_a_pool_that_opens_on_demand_gives_idle_connections_up() -> None:
         await until(pair, 1, "kv.begin", 3)
         pair.gate.set()
         await asyncio.gather(*busy)
-        pair.sender.shrink(2)
+        pair.sender.withheld.shrink(2)
         closed = pair.events(0, "connection.closed")
         assert [one["reason"] for one in closed] == ["shrunk"] * 2
         together = [asyncio.create_task(pair.sender.send(transfer(n))) for n in range(3, 5)]
         await asyncio.gather(*together)
         assert max(int(str(e["busy"])) for e in pair.events(0, "pool.acquired")[3:]) == 1
-        pair.sender.shrink(0)
+        pair.sender.withheld.shrink(0)
 
     run(scene, pool_size=3, discipline=Lifo(ports=8, idle_timeout_ns=60 * 10**9))
 
@@ -204,12 +217,12 @@ def test_pages_that_changed_after_they_were_digested_are_refused(stripes: int) -
 
 def test_few_source_ports_run_out_by_name() -> None:
     async def scene(pair: Pair) -> None:
-        pair.sender.keep_ports(2)
+        pair.sender.withheld.keep_ports(2)
         for n in range(2):
             await pair.sender.send(transfer(n))
         with pytest.raises(AcquireError, match="no-port"):
             await pair.sender.send(transfer(2))  # both rest in TIME_WAIT
-        pair.sender.keep_ports(None)
+        pair.sender.withheld.keep_ports(None)
         await pair.sender.send(transfer(3))
         assert pair.events(0, "pool.refused")[0]["reason"] == "no-port"
 

@@ -115,9 +115,10 @@ class Asked:
             await self._settled.wait()
 
     def leave(self, request: int, clean: bool) -> bool:
-        """The user goes: see ``Leaving``. What is left uncleanly is told only with ``settle``."""
-        one = self._asking[request]
-        if one.ended.is_set():
+        """The user goes: see ``Leaving``; ``request`` may be the job of an attempt, or another
+        client's. What is left uncleanly is told only with ``settle``."""
+        one = self._asking.get(request_of(request))
+        if one is None or one.ended.is_set():
             return False
         self._end(one, LEFT, told=clean)
         return True

@@ -186,7 +186,7 @@ class PoolGate:
             self._deliver(grant)
 
     def has_lent(self, request: int, connection: int) -> bool:
-        """Whether ``request`` has a connection that is another's, who waits for it."""
+        """Whether it is lent to ``request``, and its holder waits for it."""
         return self._loans.has(request, connection)
 
     def close(self) -> None:

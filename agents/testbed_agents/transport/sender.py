@@ -58,9 +58,7 @@ class KvSender:
         )  # fmt: skip
         self._failed = False
         self._repairs: dict[int, asyncio.Task[None]] = {}
-        self._withheld = Withheld(self._gate, self._lanes, self._repair)
-        self._fewer = 0
-        self._ports: int | None = None
+        self.withheld = Withheld(self._gate, self._lanes, self._repair)
         self.affliction = Affliction()
         self.progress = Progress(clock)
         self._defect: BaseException | None = None
@@ -172,21 +170,9 @@ class KvSender:
                 self._gate.leave(transfer.request, connection, connection in sound)
                 if connection not in sound and self._gate.state.standing:
                     self._repair(connection)
+            self.withheld.settle()
             self._give_back(transfer.request, lease.connection, lease.connection in sound)
         return Receipt(transfer.request, lease.connection, wire_bytes, lease.wait_ns, duration_ns)
-
-    def shrink(self, fewer: int) -> None:
-        """So many connections fewer; those in use go when their transfer has ended."""
-        if self._gate.state.standing:
-            self._withheld.want(fewer)
-        else:
-            self._fewer = fewer
-            self._gate.limit(self._fewer, self._ports)
-
-    def keep_ports(self, left: int | None) -> None:
-        """Only the first ``left`` source ports are of use; None is all."""
-        self._ports = left
-        self._gate.limit(self._fewer, self._ports)
 
     def drop(self, connection: int, clean: bool) -> bool:
         """Lose one connection, whatever it carries; False where it is not open."""
@@ -223,7 +209,7 @@ class KvSender:
         if self.affliction.keeps(request):
             return
         if healthy:
-            if not self._withheld.takes_loan(request, connection):
+            if not self.withheld.takes_loan(request, connection):
                 self._gate.release(request, connection)
         else:
             if self._gate.retire(connection, request):
@@ -332,7 +318,7 @@ class KvSender:
 
     def _repair(self, connection: int) -> None:
         self._lanes.abort(connection)
-        if not self._closed and not self._withheld.takes_broken(connection):
+        if not self._closed and not self.withheld.takes_broken(connection):
             task = asyncio.get_running_loop().create_task(self._reopen(connection))
             self._repairs[connection] = task
             task.add_done_callback(self._repaired)
@@ -352,7 +338,7 @@ class KvSender:
             except (OSError, ProtocolError):
                 continue  # the receiver may be away: try again until we are closed
             del self._repairs[connection]
-            if not self._withheld.takes_broken(connection):
+            if not self.withheld.takes_broken(connection):
                 self._gate.restore(connection)
             return
 

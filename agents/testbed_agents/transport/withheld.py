@@ -1,4 +1,4 @@
-"""Standing connections that a pool has lost for a while: closed, and opened anew when it may."""
+"""What a pool has lost for a while: connections, source ports, and how they come back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from testbed_agents.transport.bundle import Bundle
 
 
 class Withheld:
-    """Of one pool whose connections stand.
+    """Of one pool. Connections that stand are closed here, and opened anew when they may; others
+    the discipline does without.
 
     Args:
         reopen: opens one anew and restores it.
@@ -20,24 +21,39 @@ class Withheld:
         self._lanes = lanes
         self._reopen = reopen
         self._wanted = 0
+        self._ports: int | None = None
         self._held: list[int] = []
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def want(self, count: int) -> None:
-        """So many must be gone: idle ones go at once, the highest first; others may come back."""
-        self._wanted = count
+    def shrink(self, fewer: int) -> None:
+        """So many connections fewer; those in use go when their transfer has ended."""
+        self._wanted = fewer
+        if not self._gate.state.standing:
+            self._gate.limit(fewer, self._ports)
+            return
+        self.settle()
+        while len(self._held) > fewer:
+            self._reopen(self._held.pop())
+
+    def keep_ports(self, left: int | None) -> None:
+        """Only the first ``left`` source ports are of use; None is all. Only where none stand."""
+        self._ports = left
+        self._gate.limit(self._wanted, left)
+
+    def settle(self) -> None:
+        """Standing ones that are still to go, and idle, go now, the highest first."""
+        if not self._owes:
+            return
         for connection in reversed(range(self._gate.state.standing)):
-            if len(self._held) < count and self._gate.state.is_idle(connection):
+            if self._owes and self._gate.state.is_idle(connection):
                 self._gate.retire(connection)
                 self._take(connection)
-        while len(self._held) > count:
-            self._reopen(self._held.pop())
 
     def takes_loan(self, request: int, connection: int) -> bool:
         """Whether a healthy one goes, now that its transfer has ended."""
-        if len(self._held) >= self._wanted or self._gate.has_lent(request, connection):
+        if not self._owes or self._gate.has_lent(request, connection):
             return False
         self._gate.retire(connection, request)
         self._take(connection)
@@ -45,10 +61,15 @@ class Withheld:
 
     def takes_broken(self, connection: int) -> bool:
         """Whether one that is out of use already need not come back yet."""
-        if len(self._held) >= self._wanted:
+        if not self._owes:
             return False
         self._take(connection)
         return True
+
+    @property
+    def _owes(self) -> bool:
+        """Whether standing connections are still to go."""
+        return self._gate.state.standing > 0 and len(self._held) < self._wanted
 
     def _take(self, connection: int) -> None:
         self._held.append(connection)
