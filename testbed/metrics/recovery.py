@@ -65,8 +65,8 @@ def _effect(fault: PlannedFault, tokens: Integers, acked: Acked, last_ns: int) -
 
 
 def _phase(begin_ns: int, end_ns: int, tokens: Integers, acked: Acked) -> Phase:
-    if end_ns <= begin_ns:
-        return Phase()
+    if end_ns <= begin_ns + 1:
+        return Phase()  # an instant has no rate
     chosen = (acked.t >= begin_ns) & (acked.t < end_ns)
     speeds = acked.size_bytes[chosen] * 8 / np.maximum(acked.duration_s[chosen], 1 / NS)
     return Phase(
