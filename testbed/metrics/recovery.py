@@ -134,8 +134,8 @@ def _after_over_during(
 
 
 def _phase(begin_ns: int, end_ns: int, tokens: _Tokens, acked: Acked) -> Phase:
-    if end_ns <= begin_ns:
-        return Phase()
+    if end_ns <= begin_ns + 1:
+        return Phase()  # an instant has no rate
     chosen = (acked.t >= begin_ns) & (acked.t < end_ns)
     speeds = _speeds(acked)[chosen]
     first, last = np.searchsorted(tokens.first_t, (begin_ns, end_ns))

@@ -74,6 +74,14 @@ def test_each_side_is_as_long_as_the_fault() -> None:
     assert (cut.begin_s, cut.end_s) == (8.0, 10.0)
 
 
+def test_an_instant_has_a_before_and_an_after_and_no_rate_of_its_own() -> None:
+    cut = effects(every(0.1, 0, 20), (8.0, 8.000_000_001))["cut"]
+    assert cut.during == Phase()
+    assert cut.kept_share is None
+    assert cut.before.tokens_per_s == cut.after.tokens_per_s == 10.0
+    assert cut.recovery_s == 0.0
+
+
 def test_a_fault_that_flaps_is_one() -> None:
     cut = effects(every(0.1, 0, 20), (5.0, 6.0), (8.0, 9.0))["cut"]
     assert (cut.begin_s, cut.end_s) == (5.0, 9.0)

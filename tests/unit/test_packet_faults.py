@@ -11,6 +11,7 @@ from testbed.contract.network import Network
 from testbed.contract.scale import FULL, Scale, paced
 from testbed.contract.sieve import Flows, Hold, Sieve
 from testbed.errors import PlanError, ScenarioError
+from testbed.lab.container.fabric import without_gates
 from testbed.plan.faults import plan_faults
 from testbed.plan.network import build_network
 from testbed.plan.packets import with_gates
@@ -73,6 +74,7 @@ def test_a_hold_gives_its_links_a_gate_and_goes_in_slow_motion(tmp_path: Path) -
     assert (built["p1"].forward.gate_ns, built["p1"].backward.gate_ns) == (2_400_000, 800_000)
     assert built["md1"] == next(link for link in network.links if link.name == "md1")
     assert with_gates(network, ()) is network
+    assert without_gates(built["p1"]) == next(one for one in network.links if one.name == "p1")
 
 
 def test_resets_are_instants(tmp_path: Path) -> None:
