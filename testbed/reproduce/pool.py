@@ -48,7 +48,8 @@ STUDY = Study(
         "Runs of one distribution and seed have the same arrivals and hits; the load rescales all "
         "sizes by one factor. Windows are shorter than in Table 2.",
         "A quick run asks for the full load on a tenth of the line.",
-        "Numbers of connections are chosen: 160 as in Table 2, 16 so that somebody waits, 4 lanes "
+        "Numbers of connections are chosen: 160 as in Table 2, 16 (quick: 8) so that somebody "
+        "waits, 4 lanes "
         "with 1 s of patience as lanes have without further words. RTT, loss and congestion "
         "control are not varied: a longer line makes slow start dearer in proportion.",
         "One P and one MD, prefill takes no time: no deadline differs from the order of arrival.",

@@ -7,7 +7,7 @@ transfers does shows with 16.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.reproduce.extent import Extent
 from testbed.reproduce.study import Variant
@@ -19,13 +19,13 @@ LOADS = {LIGHT: "15 %", FULL: "104 %"}
 """The load that the paper's 11.5 requests/s put on the line, and that of its Table 2."""
 
 _CHUNK = "chunk: 2 MiB, source_port: 20000"
-_FEW = "pool.size=16"
+_FEW = "pool.size={few}"
 _SMALL = "pool.order=smallest-first"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One pool.
+    """One pool; ``{few}`` stands for a number that depends on the extent.
 
     Attributes:
         words: for people.
@@ -53,11 +53,11 @@ WAYS = (
     Way("lanes", "4 lanes, 1 s of patience", (f"pool={{discipline: lanes, {_CHUNK}}}",),
         excused=("requests-failed", "answered-once")),
     Way("stripes", "160 that stand, up to 4 a transfer", ("pool.stripes=4",)),
-    Way("few", "16 that stand", (_FEW,), (FULL,)),
-    Way("few-deadline", "16, earliest deadline first",
+    Way("few", "{few} that stand", (_FEW,), (FULL,)),
+    Way("few-deadline", "{few}, earliest deadline first",
         (_FEW, "pool.order=earliest-deadline"), (FULL,)),
-    Way("few-small", "16, smallest first", (_FEW, _SMALL), (FULL,)),
-    Way("few-preempt", "16, smallest first, pre-emptive",
+    Way("few-small", "{few}, smallest first", (_FEW, _SMALL), (FULL,)),
+    Way("few-preempt", "{few}, smallest first, pre-emptive",
         (_FEW, _SMALL, "pool.preempt=true"), (FULL,)),
 )  # fmt: skip
 _SIZE = {
@@ -69,7 +69,7 @@ _TENTH = ("links.wan.rate=1 Gbit/s", "links.wan.buffer=8 MiB")
 _QUICK = {
     (WIDE, LIGHT): ("fifo", "per-transfer", "lifo"),
     (NARROW, LIGHT): ("per-transfer", "lifo"),
-    (WIDE, FULL): ("fifo", "lanes", "few", "few-small", "few-preempt"),
+    (WIDE, FULL): ("fifo", "lanes", "few", "few-small"),
     (NARROW, FULL): (),
 }
 """The full load is that of a tenth of the line; the light one is of the whole line, because
@@ -81,13 +81,21 @@ def label(hits: str, load: str, way: str) -> str:
     return f"{hits}-{load}-{way}"
 
 
+FEW = {Extent.QUICK: 8, Extent.NORMAL: 16, Extent.FULL: 16}
+"""So many that transfers wait; on a tenth of the line half as many."""
+
+
 def ways(extent: Extent, hits: str, load: str) -> tuple[Way, ...]:
     """The pools that are run with this distribution at this load."""
+    few = str(FEW[extent])
     return tuple(
-        way
+        replace(
+            way, words=way.words.replace("{few}", few),
+            overrides=tuple(one.replace("{few}", few) for one in way.overrides),
+        )
         for way in WAYS
         if load in way.loads and (extent is not Extent.QUICK or way.name in _QUICK[hits, load])
-    )
+    )  # fmt: skip
 
 
 def variants(extent: Extent) -> tuple[Variant, ...]:

@@ -145,7 +145,7 @@ BAD: dict[str, Figures] = {
     },
     "lanes-turn-away": {
         (f"wide-full-{way}", "refused_share"): 0.0
-        for way in ("fifo", "lanes", "few", "few-small", "few-preempt")
+        for way in ("fifo", "lanes", "few", "few-small")
     },
 }  # fmt: skip
 CLAIMS = [(study, claim.name) for study in known() if study != "table2"

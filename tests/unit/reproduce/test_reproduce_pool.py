@@ -104,6 +104,18 @@ def test_what_is_not_measured_is_an_empty_cell_and_what_is_not_run_no_table() ->
     assert charts(Outcomes(Extent.NORMAL, {}, {})) == ()
 
 
+def test_a_chart_shows_what_was_run_and_rises_to_the_last_percentile(tmp_path: Path) -> None:
+    folder = write_run_folder(tmp_path / "run", FakeRun())
+    own = label("wide", FULL, "few")
+    run = RunOutcome(own, 1, folder, MetricsFile(folder, {}), Status.PASS)
+    (chart,) = charts(Outcomes(Extent.NORMAL, {own: (run,)}, {}))
+    (trace,) = chart.traces
+    assert chart.id == "cdf-wide-full"
+    assert trace.y[-1] == 0.995
+    assert list(trace.x) == sorted(trace.x)
+    assert trace.x[49] == pytest.approx(np.median(delivery.deliveries(folder).took_s), rel=1e-3)
+
+
 def test_a_delivery_is_wait_and_transfer(tmp_path: Path) -> None:
     run = FakeRun()
     folder = write_run_folder(tmp_path / "run", run)
