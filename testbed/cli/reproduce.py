@@ -64,7 +64,7 @@ def reproduce(
     done = perform(study, extent, seeds, out or default_folder(name), console)
     results = done.results
     for table in results.tables or figure_tables(results):
-        _print(table)
+        show_table(table)
     for finding in results.findings:
         console.print(f"{finding.status.value}: {finding.claim} {finding.evidence}", markup=False)
         for line in finding.violations:
@@ -88,7 +88,8 @@ def _table2(extent: Extent, seeds: int | None, out: Path | None) -> int:
     return int(done.status)
 
 
-def _print(table: Table) -> None:
+def show_table(table: Table) -> None:
+    """Prints a table to the terminal."""
     printed = Printed(
         title=table.caption, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
