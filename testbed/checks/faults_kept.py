@@ -1,6 +1,8 @@
 """Did every fault of the plan come and go when it should?
 
 That each did what it should is verified on the spot, field by field; else there is no run to judge.
+What an agent does to itself it does behind the pause in which that falls, and no more once it is
+killed.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from collections.abc import Iterator
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
-from testbed.contract.fault import LinkFault, PlannedFault, Span
+from testbed.checks.planned_ends import able_at, killed_at
+from testbed.contract.fault import AgentFault, LinkFault, PlannedFault, Span
 from testbed.contract.plan import Plan
 
 EXACT_NS, LIVE_NS = 1_000_000, 100_000_000
@@ -30,24 +33,30 @@ class FaultsKept:
         for one in case.history.deeds:
             moments.setdefault((one.fault, one.subject, one.began), []).append(one.t)
         last_ns = max((sample.t for sample in case.history.samples), default=0)
+        killed = killed_at(plan)
         limit_ns = EXACT_NS if plan.clock == "virtual" else LIVE_NS
         broken: list[str] = []
         late: list[int] = []
         spans = came = 0
         for fault, subject in _each(plan):
-            begun = 0
+            begun, own = 0, isinstance(fault, AgentFault)
             for number, span in enumerate(fault.spans):
                 spans += 1
                 if span.begin_ns > last_ns:
                     continue
                 begun += 1
                 for what, due_ns, seen in _expected(span, fault, subject, moments, last_ns):
+                    able_ns = able_at(plan, subject, due_ns) if own else due_ns
+                    if able_ns is None or able_ns > last_ns:
+                        continue
+                    if number >= len(seen) and own and subject in killed:
+                        continue  # it may have lost what it had not yet written
                     if number >= len(seen):
                         broken.append(
                             f"{fault.name} on {subject} never {what} ({due_ns / 1e9:g} s)"
                         )
                         continue
-                    late.append(seen[number] - due_ns)
+                    late.append(seen[number] - max(due_ns, min(able_ns, seen[number])))
                     if not 0 <= late[-1] <= limit_ns:
                         broken.append(
                             f"{fault.name} on {subject} {what} {late[-1] / 1e6:.3f} ms after "

@@ -36,7 +36,7 @@ def soak(
     """
     from testbed.cli.app import console, errors
     from testbed.cli.reproduce import show_table
-    from testbed.soak.campaign import Order
+    from testbed.soak.campaign import Order, default_folder
     from testbed.soak.campaign import soak as run_soak
 
     order = Order(

@@ -125,6 +125,10 @@ class Window(Record):
         return self.warm_up_ns + self.measure_ns + self.drain_ns
 
 
+def _is_false(value: bool) -> bool:
+    return not value
+
+
 def _is_without_faults(faults: tuple[AgentFault, ...]) -> bool:
     return not faults
 
@@ -162,6 +166,8 @@ class AgentConfig(Record):
     """Seconds of CLOCK_REALTIME that one emulated second takes; all other times are emulated."""
     faults: tuple[AgentFault, ...] = Field(default=(), exclude_if=_is_without_faults)
     """What this agent does to itself, and when."""
+    mortal: bool = Field(default=False, exclude_if=_is_false)
+    """Whether a fault kills it: then it writes each event down at once, and loses none."""
     serving: Serving | None = None
     """None: the workload names the instances and says what is cached (pool studies)."""
 

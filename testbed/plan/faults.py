@@ -100,6 +100,16 @@ def agent_faults(faults: tuple[PlannedFault, ...], node: str) -> tuple[AgentFaul
     return tuple(one for one in faults if isinstance(one, AgentFault) and node in one.nodes)
 
 
+def killed_nodes(faults: tuple[PlannedFault, ...]) -> frozenset[str]:
+    """Those that a fault kills at some time."""
+    return frozenset(
+        node
+        for one in faults
+        if isinstance(one, NodeFault) and one.act == "kill" and one.spans
+        for node in one.nodes
+    )
+
+
 def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 

@@ -19,7 +19,7 @@ from testbed.plan.demand import demand_of
 from testbed.plan.derive import derived_seed
 from testbed.plan.dimension import dimensions
 from testbed.plan.estimate import estimate, memory_parts, refuse_what_will_not_fit
-from testbed.plan.faults import agent_faults, plan_faults
+from testbed.plan.faults import agent_faults, killed_nodes, plan_faults
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.hostfacts import HostFacts
 from testbed.plan.network import build_network
@@ -98,7 +98,12 @@ def make_plan(
         demand=demand_of(scenario, requests, scale.slow) if clock == "real" else None,
         network=built,
         agents=tuple(
-            agent.model_copy(update={"faults": agent_faults(faults, agent.node)})
+            agent.model_copy(
+                update={
+                    "faults": agent_faults(faults, agent.node),
+                    "mortal": agent.node in killed_nodes(faults),
+                }
+            )
             for agent in agents
         ),
         faults=faults,
