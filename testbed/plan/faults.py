@@ -24,6 +24,7 @@ from testbed.contract.role import NodeKind, Role
 from testbed.contract.scale import RATE_STEP_BPS, Scale
 from testbed.errors import PlanError
 from testbed.plan.derive import derived_seed
+from testbed.plan.nodefaults import refuse_disconnect
 from testbed.scenario.injection import OnAgents, OnLinks, Timed
 from testbed.scenario.value import Scenario
 from testbed.shaping.compile import compile_link
@@ -78,6 +79,7 @@ def plan_faults(
             continue
         fault = NodeFault(name=name, place=place, spans=spans, nodes=nodes, act=choice.kind)
         _refuse_return(fault, network)
+        refuse_disconnect(fault, network, lab)
         if lab == "mininet":
             _refuse_without_containers(fault, network)
         planned.append(fault)
@@ -98,16 +100,6 @@ def fault_names(scenario: Scenario) -> tuple[str, ...]:
 def agent_faults(faults: tuple[PlannedFault, ...], node: str) -> tuple[AgentFault, ...]:
     """Those that one agent applies itself."""
     return tuple(one for one in faults if isinstance(one, AgentFault) and node in one.nodes)
-
-
-def killed_nodes(faults: tuple[PlannedFault, ...]) -> frozenset[str]:
-    """Those that a fault kills at some time."""
-    return frozenset(
-        node
-        for one in faults
-        if isinstance(one, NodeFault) and one.act == "kill" and one.spans
-        for node in one.nodes
-    )
 
 
 def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -19,10 +19,11 @@ from testbed.plan.demand import demand_of
 from testbed.plan.derive import derived_seed
 from testbed.plan.dimension import dimensions
 from testbed.plan.estimate import estimate, memory_parts, refuse_what_will_not_fit
-from testbed.plan.faults import agent_faults, killed_nodes, plan_faults
+from testbed.plan.faults import agent_faults, plan_faults
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.hostfacts import HostFacts
 from testbed.plan.network import build_network
+from testbed.plan.nodefaults import killed_nodes
 from testbed.plan.refuse import (
     refuse_clock_and_place,
     refuse_requests,

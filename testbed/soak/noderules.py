@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.contract.role import Role
+from testbed.contract.role import NodeKind, Role
 from testbed.scenario.injection import (
     DescriptorsFault,
     DisconnectFault,
@@ -23,6 +23,10 @@ def _no_client(ground: Ground, names: tuple[str, ...]) -> bool:
     return all(ground.node(name).role is not Role.CLIENT for name in names)
 
 
+def _connected(ground: Ground) -> tuple[str, ...]:
+    return tuple(node.name for node in ground.nodes if node.kind is not NodeKind.WIRE)
+
+
 def _slow(dice: Dice, ground: Ground, names: tuple[str, ...]) -> Keys:
     return {"factor": max(1.1, round(dice.between(1.1, 30), 1))}
 
@@ -37,7 +41,7 @@ NODE_RULES: tuple[Rule, ...] = (
         KillFault, lambda ground: ground.agents(Role.CLIENT), no_keys, alone("node"), passing=False
     ),
     Rule(
-        DisconnectFault, lambda ground: tuple(node.name for node in ground.nodes), no_keys,
+        DisconnectFault, _connected, no_keys,
         alone("node"),
     ),
     Rule(SlowFault, lambda ground: ground.agents(), _slow, alone("slow")),

@@ -72,10 +72,12 @@ class NamespaceFaults:
             socket.link("set", index=self._namespaces.index(node, interface.name), state=state)
 
     def _carrying(self, node: str) -> set[str]:
+        """Devices with a carrier. Their operational state says the same, but up to a second later
+        (net/core/link_watch.c: one event a second)."""
         return {
             str(link.get("ifname"))
             for link in self._namespaces[node].get_links()
-            if link.get("operstate") == "UP"
+            if link.get("carrier") == 1
         }
 
     def _node(self, name: str) -> Node:
