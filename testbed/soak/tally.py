@@ -60,10 +60,11 @@ class Summary(Record):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """0 where all pass, 3 where a run was invalid, else 1."""
+        """0 where all pass, 3 where a run was invalid or refused, else 1."""
         if not self.findings:
             return ExitStatus.PASS
-        return ExitStatus.INVALID if self.came.get(Came.INVALID) else ExitStatus.FAIL
+        unsound = self.came.get(Came.INVALID, 0) + self.came.get(Came.REFUSED, 0)
+        return ExitStatus.INVALID if unsound else ExitStatus.FAIL
 
     def in_words(self) -> str:
         """One sentence."""
