@@ -27,6 +27,8 @@ UNDRAWN: Mapping[str, str] = {
 """Kinds that are never drawn, with the reason."""
 MOST_FAULTS, MOST_NAMES, MOST_TIMES = 6, 3, 5
 _TRIES = 12
+_ANOTHER = 0.75
+"""Chance of one more fault: about three a schedule."""
 _SHORTEST_NS, _LONGEST_NS = 1_000_000, 5_000_000_000
 _CHOICE: TypeAdapter[Drawn] = TypeAdapter(FaultChoice)
 
@@ -64,7 +66,7 @@ def draw_schedule(
     dice = Dice(derived_seed(seed, "soak", str(number)))
     able = drawable(ground) if rules is None else rules
     wanted = 1
-    while wanted < MOST_FAULTS and dice.chance(0.6):
+    while wanted < MOST_FAULTS and dice.chance(_ANOTHER):
         wanted += 1
     faults: list[Drawn] = []
     taken: list[tuple[Rule, Drawn]] = []
