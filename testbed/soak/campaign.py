@@ -21,10 +21,9 @@ from testbed.scenario.data import DataKind, names
 from testbed.scenario.load import scenario_path
 from testbed.soak.attempt import attempt
 from testbed.soak.book import Book, Entry
-from testbed.soak.draw import draw_schedule, drawable
+from testbed.soak.draw import Choice, draw_schedule, drawable
 from testbed.soak.ground import Ground, ground_of
 from testbed.soak.outcome import Outcome
-from testbed.soak.rule import Rule
 from testbed.soak.schedule import Schedule, Stage, fingerprint, scenario_text
 from testbed.soak.shrink import shrink
 from testbed.soak.tally import Summary, summary
@@ -79,9 +78,9 @@ class _Soak:
     """One soak under way."""
 
     def __init__(
-        self, order: Order, stage: Stage, ground: Ground, rules: tuple[Rule, ...], say: Say
+        self, order: Order, stage: Stage, ground: Ground, choices: tuple[Choice, ...], say: Say
     ) -> None:
-        self.order, self.stage, self.ground, self.rules = order, stage, ground, rules
+        self.order, self.stage, self.ground, self.choices = order, stage, ground, choices
         self.book = Book(order.out)
         self.say = say
         self.stop = threading.Event()
@@ -103,7 +102,7 @@ class _Soak:
 
     def one(self, number: int) -> None:
         """Draws, writes and runs one schedule."""
-        schedule = draw_schedule(self.order.seed, number, self.ground, self.rules)
+        schedule = draw_schedule(self.order.seed, number, self.ground, self.choices)
         key = fingerprint(schedule, self.seed_of(number))
         path = self.book.schedule_file(number)
         path.write_text(self.text(schedule, number, ""), encoding="utf-8")
@@ -141,7 +140,7 @@ class _Soak:
     def make_small(self, number: int) -> None:
         """Shrinks the finding of one schedule and writes its minimal scenario."""
         entry = self.book.numbered()[number]
-        schedule = draw_schedule(self.order.seed, number, self.ground, self.rules)
+        schedule = draw_schedule(self.order.seed, number, self.ground, self.choices)
         seed = self.seed_of(number)
         candidate = self.order.out / "candidates" / f"{number:04}.yaml"
         place = self.order.out / "candidates" / f"{number:04}"

@@ -6,6 +6,7 @@ What it draws is possible by construction: the planner refuses none of it, or a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
@@ -38,14 +39,24 @@ def fault_from(keys: Mapping[str, object]) -> Drawn:
     return _CHOICE.validate_python(dict(keys))
 
 
-def drawable(ground: Ground, kinds: Iterable[str] = ()) -> tuple[Rule, ...]:
-    """The rules of the kinds that can be on a ground, in the order of lists; no kinds mean all.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A kind that can be on a ground, and what it may name there."""
+
+    rule: Rule
+    names: tuple[str, ...]
+
+
+def drawable(ground: Ground, kinds: Iterable[str] = ()) -> tuple[Choice, ...]:
+    """The kinds that can be on a ground, in the order of lists; no kinds mean all.
 
     Raises:
         UsageError: a kind that is unknown, never drawn, or not possible there.
     """
     wanted = tuple(kinds)
-    able = {kind: rule for kind, rule in RULES.items() if rule.names(ground)}
+    able = {
+        kind: Choice(rule, names) for kind, rule in RULES.items() if (names := rule.names(ground))
+    }
     for kind in wanted:
         if kind not in able:
             why = UNDRAWN.get(kind, "nothing there can suffer it")
@@ -53,18 +64,21 @@ def drawable(ground: Ground, kinds: Iterable[str] = ()) -> tuple[Rule, ...]:
                 "draw faults", kind, why if kind in map(kind_of, KINDS) else "no such kind",
                 f"kinds: {', '.join(able)}",
             )  # fmt: skip
-    return tuple(rule for kind, rule in able.items() if not wanted or kind in wanted)
+    return tuple(choice for kind, choice in able.items() if not wanted or kind in wanted)
 
 
 def draw_schedule(
-    seed: int, number: int, ground: Ground, rules: tuple[Rule, ...] | None = None
+    seed: int, number: int, ground: Ground, choices: tuple[Choice, ...] | None = None
 ) -> Schedule:
     """The schedule of this number in the stream of a seed: one to ``MOST_FAULTS`` faults.
 
     Each number has a stream of its own, so that any of them can be drawn alone.
+
+    Args:
+        choices: what may be drawn; None takes all that is possible on the ground.
     """
     dice = Dice(derived_seed(seed, "soak", str(number)))
-    able = drawable(ground) if rules is None else rules
+    able = drawable(ground) if choices is None else choices
     wanted = 1
     while wanted < MOST_FAULTS and dice.chance(_ANOTHER):
         wanted += 1
@@ -72,11 +86,11 @@ def draw_schedule(
     taken: list[tuple[Rule, Drawn]] = []
     for _ in range(wanted):
         for _ in range(_TRIES):
-            rule = dice.pick(able)
-            fault = _draw_fault(rule, dice, ground, faults)
-            if _free(rule, fault, taken, ground):
+            choice = dice.pick(able)
+            fault = _draw_fault(choice, dice, ground, faults)
+            if _free(choice.rule, fault, taken, ground):
                 faults.append(fault)
-                taken.append((rule, fault))
+                taken.append((choice.rule, fault))
                 break
     return Schedule(tuple(faults))
 
@@ -92,8 +106,9 @@ def _free(rule: Rule, fault: Drawn, taken: list[tuple[Rule, Drawn]], ground: Gro
     )
 
 
-def _draw_fault(rule: Rule, dice: Dice, ground: Ground, before: list[Drawn]) -> Drawn:
-    names = dice.some(rule.names(ground), 1 if dice.chance(0.7) else MOST_NAMES)
+def _draw_fault(choice: Choice, dice: Dice, ground: Ground, before: list[Drawn]) -> Drawn:
+    rule = choice.rule
+    names = dice.some(choice.names, 1 if dice.chance(0.7) else MOST_NAMES)
     named: str | list[str] = names[0] if len(names) == 1 else list(names)
     keys: dict[str, object] = {"kind": kind_of(rule.model)}
     if issubclass(rule.model, OnLinks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from testbed.contract.agent import Request
 from testbed.contract.link import Distribution, FourState, GilbertElliott, LinkSpec
@@ -106,8 +107,13 @@ def widest_jitter_ns(spec: LinkSpec, distribution: Distribution) -> int:
     """The largest spread that takes no frame back before it was sent; 0 where there is none."""
     if spec.jitter is not None or spec.slot is not None:
         return 0
-    lowest = -min(table_of(distribution), default=-SCALE) / SCALE
-    return int(spec.delay_ns / max(1.0, lowest) / _ROUNDING)
+    return int(spec.delay_ns / max(1.0, _lowest(distribution)) / _ROUNDING)
+
+
+@cache
+def _lowest(distribution: Distribution) -> float:
+    """How many spreads below the mean it reaches."""
+    return -min(table_of(distribution), default=-SCALE) / SCALE
 
 
 def bursts(spec: LinkSpec) -> bool:

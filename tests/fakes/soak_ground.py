@@ -9,6 +9,7 @@ from pathlib import Path
 from testbed.contract.fault import PlannedFault
 from testbed.plan.faults import plan_faults
 from testbed.run.prepare import Prepared, prepare
+from testbed.soak.draw import Choice, draw_schedule, drawable
 from testbed.soak.ground import Ground, ground_of
 from testbed.soak.schedule import Schedule
 
@@ -23,6 +24,17 @@ def base(name: str = "soak") -> Prepared:
 def ground(name: str = "soak") -> Ground:
     """Its ground."""
     return ground_of(base(name).plan, base(name).requests)
+
+
+@cache
+def choices(name: str = "soak") -> tuple[Choice, ...]:
+    """What may be drawn on it."""
+    return drawable(ground(name))
+
+
+def drawn(seed: int, number: int, name: str = "soak") -> Schedule:
+    """A schedule of the stream of a seed."""
+    return draw_schedule(seed, number, ground(name), choices(name))
 
 
 def planned(schedule: Schedule, name: str = "soak") -> tuple[PlannedFault, ...]:

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import ExitStatus, UsageError
-from testbed.run.prepare import prepare
+from testbed.run.prepare import Prepared, prepare
 from testbed.scenario import load_scenario
 from testbed.soak import campaign
 from testbed.soak.campaign import Order, soak
-from testbed.soak.draw import draw_schedule
 from testbed.soak.outcome import Came, Outcome
-from testbed.soak.schedule import Stage, fingerprint, scenario_text
-from tests.fakes.soak_ground import base, ground
+from testbed.soak.schedule import Schedule, Stage, fingerprint, scenario_text
+from tests.fakes.soak_ground import base, drawn, planned
 
 pytestmark = pytest.mark.unit
 Attempt = Callable[[Path, Path, threading.Event, float, bool], Outcome]
@@ -40,11 +39,20 @@ class Lab:
         return Outcome(came=Came.FAIL, check="some-check", pattern="it broke", words="it broke 7")
 
 
+def known(name: str, place: Path) -> Prepared:
+    """The base as it was planned before; a candidate that the planner takes, as the base."""
+    if name == "soak":
+        return base()
+    planned(Schedule(load_scenario(name).file.faults))
+    return base()
+
+
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
     def use(*guilty: str) -> Lab:
         made = Lab(guilty)
         monkeypatch.setattr(campaign, "attempt", made.attempt)
+        monkeypatch.setattr(campaign, "prepare", known)
         monkeypatch.setattr(campaign, "stamp", lambda: {"kernel": "k"})
         return made
 
@@ -72,7 +80,7 @@ def test_every_schedule_is_run_once_counted_and_kept_as_a_scenario(
     assert json.loads((tmp_path / "s" / "soak.json").read_text())["run"] == 6
     for number in range(1, 7):
         prepared = prepare(str(tmp_path / "s" / "schedules" / f"{number:04}.yaml"))
-        wanted = draw_schedule(3, number, ground()).faults
+        wanted = drawn(3, number).faults
         assert prepared.scenario.file.faults == wanted
         assert len(prepared.plan.faults) == len(wanted)
 
@@ -110,7 +118,7 @@ def test_no_run_begins_when_the_time_is_up(tmp_path: Path, lab: Callable[..., La
 def test_a_finding_is_made_small_once_and_its_scenario_loads(
     tmp_path: Path, lab: Callable[..., Lab]
 ) -> None:
-    schedules = [draw_schedule(3, number, ground()) for number in range(1, 40)]
+    schedules = [drawn(3, number) for number in range(1, 40)]
     number, kinds = next((n, s.kinds[:2]) for n, s in enumerate(schedules, 1) if len(s.kinds) > 3)
     lab(*kinds)
     found = soak(order(tmp_path / "s", schedules=number + 3, shrink_runs=400), silent)
@@ -132,7 +140,7 @@ def test_a_finding_is_made_small_once_and_its_scenario_loads(
 
 
 def test_a_base_that_does_not_ship_is_written_out_whole(tmp_path: Path) -> None:
-    schedule = draw_schedule(1, 3, ground())
+    schedule = drawn(1, 3)
     scenario = base().scenario
     path = tmp_path / "own.yaml"
     own = scenario.file.model_dump(mode="json", exclude_none=True)
@@ -144,8 +152,8 @@ def test_a_base_that_does_not_ship_is_written_out_whole(tmp_path: Path) -> None:
 
 
 def test_equal_schedules_have_equal_fingerprints() -> None:
-    one, other = draw_schedule(1, 1, ground()), draw_schedule(1, 2, ground())
-    assert fingerprint(one, 1) == fingerprint(draw_schedule(1, 1, ground()), 1)
+    one, other = drawn(1, 1), drawn(1, 2)
+    assert fingerprint(one, 1) == fingerprint(drawn(1, 1), 1)
     assert len({fingerprint(one, 1), fingerprint(one, 2), fingerprint(other, 1)}) == 3
 
 

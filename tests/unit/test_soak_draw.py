@@ -12,7 +12,7 @@ from testbed.scenario.injection import KINDS, KillFault, OnLinks, PauseFault, ki
 from testbed.soak.draw import RULES, UNDRAWN, draw_schedule, drawable
 from testbed.soak.rule import spans
 from testbed.soak.schedule import Schedule, kind_word
-from tests.fakes.soak_ground import base, ground, planned
+from tests.fakes.soak_ground import base, drawn, ground, planned
 
 pytestmark = pytest.mark.unit
 seeds = st.integers(0, 2**62)
@@ -29,7 +29,7 @@ def test_every_kind_is_drawn_or_has_a_reason() -> None:
 @pytest.mark.parametrize("name", ["soak", "pdd-hello", "hello", "pool-narrow-even"])
 def test_the_planner_takes_whatever_is_drawn(name: str) -> None:
     for number in range(40):
-        schedule = draw_schedule(7, number, ground(name))
+        schedule = drawn(7, number, name)
         assert len(planned(schedule, name)) == len(schedule.faults) >= 1, schedule.lines
 
 
@@ -38,8 +38,8 @@ def test_the_planner_takes_whatever_is_drawn(name: str) -> None:
 def test_any_seed_and_number_give_a_possible_schedule_and_always_the_same(
     seed: int, number: int
 ) -> None:
-    schedule = draw_schedule(seed, number, ground())
-    assert draw_schedule(seed, number, ground()) == schedule
+    schedule = drawn(seed, number)
+    assert drawn(seed, number) == schedule
     assert planned(schedule)
 
 
@@ -47,7 +47,7 @@ def test_any_seed_and_number_give_a_possible_schedule_and_always_the_same(
 @given(seeds, numbers)
 def test_every_fault_comes_for_sure_while_requests_are_still_asked(seed: int, number: int) -> None:
     last_ns = max(request.at_ns for request in base().requests)
-    for fault in draw_schedule(seed, number, ground()).faults:
+    for fault in drawn(seed, number).faults:
         begins = [span.begin_ns for span in spans(fault)]
         assert min(begins) <= last_ns
         if fault.probability.fraction < 1:
@@ -55,12 +55,12 @@ def test_every_fault_comes_for_sure_while_requests_are_still_asked(seed: int, nu
 
 
 def test_numbers_and_seeds_give_different_schedules() -> None:
-    drawn = {draw_schedule(seed, number, ground()) for seed in range(5) for number in range(40)}
-    assert len(drawn) > 195
+    seen = {drawn(seed, number) for seed in range(5) for number in range(40)}
+    assert len(seen) > 195
 
 
 def test_all_kinds_targets_and_forms_of_time_occur() -> None:
-    faults = [one for number in range(300) for one in draw_schedule(1, number, ground()).faults]
+    faults = [one for number in range(300) for one in drawn(1, number).faults]
     assert {kind_word(fault) for fault in faults} == set(RULES)
     assert {f.direction for f in faults if isinstance(f, OnLinks)} == {
         "both", "forward", "backward",
@@ -70,16 +70,14 @@ def test_all_kinds_targets_and_forms_of_time_occur() -> None:
     assert {f.duration is None for f in faults} == {True, False}
     assert {f.times is None for f in faults} == {True, False}
     assert {f.probability.fraction for f in faults} == {0.5, 1.0}
-    assert {len(draw_schedule(1, number, ground()).faults) for number in range(200)} == set(
-        range(1, 7)
-    )
+    assert {len(drawn(1, number).faults) for number in range(200)} == set(range(1, 7))
 
 
 def test_faults_of_one_schedule_meet_and_touch() -> None:
     """Meeting is what random schedules are for; drawing them one after the other would miss it."""
     meet = touch = 0
     for number in range(200):
-        times = [spans(fault) for fault in draw_schedule(1, number, ground()).faults]
+        times = [spans(fault) for fault in drawn(1, number).faults]
         pairs = [(a, b) for place, a in enumerate(times) for b in times[:place]]
         meet += any(x.overlaps(y) for a, b in pairs for x in a for y in b)
         touch += any(x.begin_ns in (y.begin_ns, y.end_ns) for a, b in pairs for x in a for y in b)
@@ -91,16 +89,16 @@ def test_no_client_is_killed_or_stands_still_to_the_end() -> None:
     clients = set(ground().agents()) - set(ground().agents(Role.CLIENT))
     assert clients
     for number in range(300):
-        for fault in draw_schedule(3, number, ground()).faults:
+        for fault in drawn(3, number).faults:
             if isinstance(fault, KillFault | PauseFault):
                 named = {fault.node} if isinstance(fault.node, str) else set(fault.node)
                 assert fault.duration is not None or not named & clients
 
 
 def test_only_the_kinds_that_are_asked_for_are_drawn() -> None:
-    rules = drawable(ground(), ["down", "kill"])
-    drawn = [draw_schedule(1, number, ground(), rules) for number in range(50)]
-    assert {kind for schedule in drawn for kind in schedule.kinds} == {"down", "kill"}
+    choices = drawable(ground(), ["down", "kill"])
+    only = [draw_schedule(1, number, ground(), choices) for number in range(50)]
+    assert {kind for schedule in only for kind in schedule.kinds} == {"down", "kill"}
 
 
 @pytest.mark.parametrize(("kind", "why"), [("restart", "only containers"), ("dwn", "no such kind")])
@@ -110,6 +108,6 @@ def test_a_kind_that_cannot_be_drawn_is_refused(kind: str, why: str) -> None:
 
 
 def test_superframes_carry_no_loss() -> None:
-    kinds = {kind_of(rule.model) for rule in drawable(ground("hello"))}
+    kinds = {kind_of(choice.rule.model) for choice in drawable(ground("hello"))}
     assert not kinds & {"loss", "duplicate", "corrupt"}
     assert isinstance(draw_schedule(1, 1, ground("hello")), Schedule)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from testbed.errors import PlanError
 from testbed.scenario.injection import OnLinks
-from testbed.soak.draw import draw_schedule, fault_from
+from testbed.soak.draw import fault_from
 from testbed.soak.schedule import Drawn, Schedule, kind_word
 from testbed.soak.shrink import shrink
 from testbed.soak.simpler import simpler
-from tests.fakes.soak_ground import ground, planned
+from tests.fakes.soak_ground import drawn, ground, planned
 
 pytestmark = pytest.mark.unit
 FLAP = {
@@ -24,7 +24,7 @@ STORM = {
     "jitter": {"spread": "2 ms", "distribution": "normal", "reorder": True},
 }  # fmt: skip
 schedules = st.builds(
-    lambda seed, number: draw_schedule(seed, number, ground()),
+    drawn,
     st.integers(0, 2**62), st.integers(1, 10**6),
 )  # fmt: skip
 
@@ -126,7 +126,7 @@ def test_strength_matters() -> None:
             for one in schedule.faults
         )
 
-    noise = tuple(draw_schedule(5, number, ground()).faults[0] for number in range(4))
+    noise = tuple(drawn(5, number).faults[0] for number in range(4))
     start = Schedule((*noise[:2], fault_from(FLAP), *noise[2:]))
     small = shrink(start, ground(), fails, anything, 10_000).schedule
     (left,) = small.faults
