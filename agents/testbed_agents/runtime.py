@@ -113,6 +113,8 @@ def run_agent(
     before_start()
     clock = AgentClock(config.barrier_ns, virtual, slow=config.slow)
     events = EventLog(stream, config.node, clock)
+    if config.mortal:
+        events = EventLog(stream, config.node, clock, flush_every=1)
     clock.late = partial(_tell_late_step, events)
     status = 1
     try:

@@ -1,4 +1,7 @@
-"""Did every agent end well? A crashed agent makes a run invalid, not merely failed."""
+"""Did every agent end well? A crashed agent makes a run invalid, not merely failed.
+
+One that a fault of the plan kills does what is wanted of it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from collections import defaultdict
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
+from testbed.checks.planned_ends import killed_at
 from testbed.contract.event import Kind
 
 
 class AgentsStopped:
-    """Every agent reports exactly one stop, with status 0."""
+    """Every agent that is not killed on purpose reports exactly one stop, with status 0."""
 
     name = "agents-stopped"
     claim = "Every agent stopped once, with exit status 0."
@@ -22,11 +26,17 @@ class AgentsStopped:
             if moment.kind is Kind.AGENT_STOP:
                 stops[moment.node].append(moment.status)
         broken: list[str] = []
+        killed = killed_at(case.plan, case.history.reached_ns)
         for agent in case.plan.agents:
             statuses = stops[agent.node]
+            if agent.node in killed and not statuses:
+                continue
             if not statuses:
                 broken.append(f"{agent.node} never stopped: it crashed, hung or was killed")
             elif statuses != [0]:
                 broken.append(f"{agent.node} stopped with status {statuses}")
-        evidence = f"{len(case.plan.agents) - len(broken)} of {len(case.plan.agents)} agents"
+        wanted = len(case.plan.agents) - len(killed)
+        evidence = f"{wanted - len(broken)} of {wanted} agents"
+        if killed:
+            evidence += f"; killed by the plan: {', '.join(sorted(killed))}"
         return found(self.name, self.claim, evidence, broken, Status.INVALID)

@@ -1,6 +1,8 @@
 """Did every fault of the plan come and go when it should?
 
 That each did what it should is verified on the spot, field by field; else there is no run to judge.
+What an agent does to itself it does behind the pause in which that falls, and no more once it is
+killed.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
 from testbed.checks.history import NONE, History
-from testbed.contract.fault import LinkFault, PlannedFault, Span
+from testbed.checks.planned_ends import able_at, due_spans, killed_at
+from testbed.contract.fault import AgentFault, LinkFault, PlannedFault, Span
 from testbed.contract.plan import Plan
 
 EXACT_NS, LIVE_NS = 1_000_000, 100_000_000
@@ -31,25 +34,31 @@ class FaultsKept:
         for one in case.history.deeds:
             moments.setdefault((one.fault, one.subject, one.began), []).append(one.t)
         last_ns = max((sample.t for sample in case.history.samples), default=0)
+        reached = case.history.reached_ns
+        killed = killed_at(plan, reached)
         limit_ns = EXACT_NS if plan.clock == "virtual" else LIVE_NS
         broken: list[str] = []
         late: list[int] = []
         spans = came = 0
         for fault, subject in _each(plan):
-            begun = 0
-            due_spans, why = _due(fault, case.history.reached_ns)
-            for number, span in enumerate(due_spans):
+            begun, own = 0, isinstance(fault, AgentFault)
+            for number, span in enumerate(due_spans(fault, reached)):
                 spans += 1
                 if span.begin_ns > last_ns:
                     continue
                 begun += 1
                 for what, due_ns, seen in _expected(span, fault, subject, moments, last_ns):
+                    able_ns = able_at(plan, reached, subject, due_ns) if own else due_ns
+                    if able_ns is None or able_ns > last_ns:
+                        continue
+                    if number >= len(seen) and own and subject in killed:
+                        continue  # it may have lost what it had not yet written
                     if number >= len(seen):
                         broken.append(
                             f"{fault.name} on {subject} never {what} ({due_ns / 1e9:g} s)"
                         )
                         continue
-                    late.append(seen[number] - due_ns)
+                    late.append(seen[number] - max(due_ns, min(able_ns, seen[number])))
                     if not 0 <= late[-1] <= limit_ns:
                         broken.append(
                             f"{fault.name} on {subject} {what} {late[-1] / 1e6:.3f} ms after "
@@ -58,7 +67,9 @@ class FaultsKept:
             came += begun
             if fault.spans and not begun:
                 over = f"the run was over after {last_ns / 1e9:.3f} s"
-                broken.append(f"{fault.name} on {subject} never came: {why or over}")
+                broken.append(
+                    f"{fault.name} on {subject} never came: {_unseen(fault, reached) or over}"
+                )
         evidence = (
             f"{came} of {spans} times that a fault was due within the run, at most "
             f"{max(late, default=0) / 1e6:.3f} ms late"
@@ -85,15 +96,13 @@ def _each(plan: Plan) -> Iterator[tuple[PlannedFault, str]]:
             yield fault, subject
 
 
-def _due(fault: PlannedFault, reached_ns: Mapping[str, int]) -> tuple[tuple[Span, ...], str]:
-    """When it was due; not at all, with the reason, where what it waited for never came."""
-    if fault.trigger is None:
-        return fault.spans, ""
-    if fault.name not in reached_ns:
-        seen = fault.trigger
-        what = f"transfer {seen.transfer} from {seen.sender} to {seen.receiver}"
-        return (), f"{what} never had {seen.progress:.0%} of its bytes on the wire"
-    return fault.moved(reached_ns[fault.name]), ""
+def _unseen(fault: PlannedFault, reached_ns: Mapping[str, int]) -> str:
+    """What it waited for and never came, in words."""
+    seen = fault.trigger
+    if seen is None or fault.name in reached_ns:
+        return ""
+    what = f"transfer {seen.transfer} from {seen.sender} to {seen.receiver}"
+    return f"{what} never had {seen.progress:.0%} of its bytes on the wire"
 
 
 def _expected(

@@ -16,6 +16,7 @@ from testbed.cli.fault import fault
 from testbed.cli.images import images
 from testbed.cli.progress import progress_bar
 from testbed.cli.reproduce import reproduce
+from testbed.cli.soak import soak
 from testbed.errors import ExitStatus
 
 
@@ -211,7 +212,7 @@ def kernel_path() -> int:
 
 def register(app: typer.Typer) -> None:
     """Adds every command to the application."""
-    for command in (run, plan, calibrate, doctor, report, transfers, reproduce, compose, gc):
+    for command in (run, plan, calibrate, doctor, report, transfers, reproduce, soak, compose, gc):
         app.command()(command)
     app.add_typer(kernel, name="kernel")
     app.add_typer(images, name="images")

@@ -128,6 +128,10 @@ class Window(Record):
         return self.warm_up_ns + self.measure_ns + self.drain_ns
 
 
+def _is_false(value: bool) -> bool:
+    return not value
+
+
 def _is_without_faults(faults: tuple[AgentFault, ...]) -> bool:
     return not faults
 
@@ -182,6 +186,8 @@ class AgentConfig(Record):
     """Protections that are off."""
     watches: tuple[Watch, ...] = Field(default=(), exclude_if=_is_without_watches)
     """What this agent sees first of all, as the sender, for faults that wait for it."""
+    mortal: bool = Field(default=False, exclude_if=_is_false)
+    """Whether a fault kills it: then it writes each event down at once, and loses none."""
     serving: Serving | None = None
     """None: the workload names the instances and says what is cached (pool studies)."""
 

@@ -26,6 +26,7 @@ from testbed.errors import PlanError
 from testbed.plan.ailments import ailment, pair_ailment
 from testbed.plan.derive import derived_seed
 from testbed.plan.flows import plan_reset, plan_traffic
+from testbed.plan.nodefaults import refuse_disconnect
 from testbed.plan.packets import effect_of, hold_at_scale, with_gates
 from testbed.plan.triggers import begins, meet, trigger_of
 from testbed.scenario import flowfault
@@ -100,6 +101,7 @@ def plan_faults(
             continue
         fault = NodeFault(name=name, place=place, spans=spans, nodes=nodes, act=choice.kind)
         _refuse_return(fault, network)
+        refuse_disconnect(fault, network, lab)
         if lab == "mininet":
             _refuse_without_containers(fault, network)
         planned.append(fault)

@@ -23,6 +23,7 @@ from testbed.plan.faults import agent_faults, plan_faults
 from testbed.plan.guestpath import RunPaths
 from testbed.plan.hostfacts import HostFacts
 from testbed.plan.network import build_network
+from testbed.plan.nodefaults import killed_nodes
 from testbed.plan.packets import with_gates
 from testbed.plan.refuse import (
     refuse_clock_and_place,
@@ -105,6 +106,7 @@ def make_plan(
                 update={
                     "faults": agent_faults(faults, agent.node),
                     "watches": watches(faults, agent.node),
+                    "mortal": agent.node in killed_nodes(faults),
                 }
             )
             for agent in agents

@@ -25,7 +25,7 @@ from testbed.run.mark import read_mark
 from testbed.run.prepare import Prepared
 from testbed.run.provenance import file_digest
 
-_AFTERWARDS = ("checks", "cli", "host", "metrics", "oracle", "report", "reproduce")
+_AFTERWARDS = ("checks", "cli", "host", "metrics", "oracle", "report", "reproduce", "soak")
 """Rooms of the orchestrator that only act outside the guest, or after it."""
 _HOST_FACTS = ("wall_s", "guest_memory_bytes", "host_memory_bytes", "disk_bytes")
 _STAMP = "guest-code.json"

@@ -166,6 +166,8 @@ def test_what_cannot_be_meant_is_refused_with_its_line(
         ("{kind: kill, node: p1, at: 1 s, duration: 1 s}", "does not come back"),
         ("{kind: restart, node: p1, at: 1 s, duration: 1 s}", "takes no duration"),
         ("{kind: disconnect, node: md1, at: 2 s, duration: 1 s}", "still under first"),
+        ("{kind: disconnect, node: wan1, at: 1 s}", "kind down, link wan1"),
+        ("{kind: disconnect, node: tor-a, at: 1 s}", "disconnect agents only"),
         ("{kind: slow, node: tor-a, factor: 2.0, at: 1 s}", "tor-a is no agent"),
         ("{kind: stall, node: p1, at: 1 s}", "p1 does not receive KV"),
         ("{kind: slow, node: [p1, p1, p7], factor: 2.0, at: 1 s}", "no node 'p7'"),

@@ -61,8 +61,8 @@ class NamespaceFaults:
     def connect(self, node: str) -> None:
         """See ``NodeFaults``: devices up, then what the kernel forgot with them."""
         self._set(node, "up")
-        wanted = {interface.name for interface in self._node(node).interfaces}
-        self._until("connect a node", node, lambda: self._carrying(node) >= wanted)
+        wanted = self._devices(node)
+        self._until("connect a node", node, lambda: self._carrying(node) == wanted)
         add_routes(self._namespaces, self._network, node)
         add_neighbours(self._namespaces, self._network, node)
 
@@ -72,11 +72,16 @@ class NamespaceFaults:
             socket.link("set", index=self._namespaces.index(node, interface.name), state=state)
 
     def _carrying(self, node: str) -> set[str]:
-        return {
+        """Its devices that have a carrier. Their operational state says the same, but up to a
+        second later (net/core/link_watch.c: one event a second)."""
+        return self._devices(node) & {
             str(link.get("ifname"))
             for link in self._namespaces[node].get_links()
-            if link.get("operstate") == "UP"
+            if link.get("carrier") == 1
         }
+
+    def _devices(self, node: str) -> set[str]:
+        return {interface.name for interface in self._node(node).interfaces}
 
     def _node(self, name: str) -> Node:
         return next(node for node in self._network.nodes if node.name == name)
