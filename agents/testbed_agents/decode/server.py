@@ -173,7 +173,7 @@ class DecodeServer:
         """Applies verified blocks; the acknowledgement leaves when this returns."""
         await self._announced.wait(transfer)
         answer = self._answers.active.get(transfer.request)
-        if answer is not None and transfer.epoch == INCREMENT:
+        if answer is not None and transfer.epoch >= INCREMENT:
             await self._extend(answer, transfer)
             return
         if answer is None or answer.held.received is not None:

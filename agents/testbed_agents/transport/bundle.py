@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from testbed.contract.agent import AgentConfig, Peer
 from testbed.errors import AgentError, ProtocolError
@@ -12,6 +12,8 @@ from testbed_agents.transport import frame
 from testbed_agents.transport.lane import Lane
 from testbed_agents.transport.opening import not_opened
 from testbed_agents.transport.padding import PaddingFile
+from testbed_agents.transport.pieces import Piece
+from testbed_agents.transport.stall import StallWatch
 from testbed_agents.transport.tcp_info import TcpInfo
 
 
@@ -29,6 +31,7 @@ class Bundle:
         self._clock = clock
         self._lost = lost
         self._filler = PaddingFile()
+        self._failover = True
         self._lanes: dict[int, Lane] = {}
         self._retransmitted: dict[int, int] = {}
 
@@ -50,6 +53,37 @@ class Bundle:
                 "open the connection pool", self._peer.name, str(first) or "no answer in time",
                 "see that the receiver listens before the barrier",
             ) from first  # fmt: skip
+
+    async def exchange(
+        self,
+        connection: int,
+        pieces: Iterable[Piece],
+        gap: Callable[[int], Awaitable[None]] | None = None,
+    ) -> frame.Ack:
+        """As ``Lane.exchange``, and an end of it where the leg is down. Raises TransferError."""
+        lane, slow = self._lanes[connection], self._clock.slow
+
+        def look() -> TcpInfo | None:
+            info = lane.tcp_info()
+            return None if info is None else info.emulated(slow)
+
+        watch = StallWatch(look, slow, lane.stalled)
+        if self._failover:
+            watch.start()
+        try:
+            return await lane.exchange(pieces, gap)
+        finally:
+            watch.end()
+
+    def unheard(self, connections: Iterable[int], silent_ms: int) -> tuple[int, ...]:
+        """Those of ``connections`` whose peer has said nothing for so long, in their order."""
+        found: list[int] = []
+        for connection in connections:
+            lane = self._lanes.get(connection)
+            info = None if lane is None else lane.tcp_info()
+            if info is not None and info.emulated(self._clock.slow).silent_ms >= silent_ms:
+                found.append(connection)
+        return tuple(found)
 
     async def open(self, connection: int) -> None:
         """Connect a lane that was not there. Raises OpenError, or OSError for a defect."""

@@ -27,6 +27,8 @@ class Fault(StrEnum):
     CONNECTION_LOST = "connection-lost"
     PART_LOST = "part-lost"
     """Another part of the same transfer failed."""
+    STALLED = "stalled"
+    """The receiver's kernel has not been heard of for so long that its leg must be down."""
 
 
 class FrameError(ProtocolError):

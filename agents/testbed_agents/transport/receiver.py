@@ -12,12 +12,14 @@ from testbed.contract.event import EventLog, Kind
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.clock import AgentClock
 from testbed_agents.transport import frame
+from testbed_agents.transport.applied import Applied
 from testbed_agents.transport.assembly import Assemblies, Key
 from testbed_agents.transport.connection import tuned_socket
 from testbed_agents.transport.epochs import Epochs
 from testbed_agents.transport.fault import Fault, FrameError
 from testbed_agents.transport.inlet import Inlet
 from testbed_agents.transport.part import Part
+from testbed_agents.transport.spare import SpareDescriptor
 from testbed_agents.transport.transfer import IncomingTransfer
 
 Handler: TypeAlias = Callable[[IncomingTransfer], Awaitable[None]]
@@ -35,10 +37,12 @@ class KvReceiver:
         self._clock = clock
         self._log = log
         self._epochs = Epochs()
+        self._applied = Applied()
         self._parts: Assemblies[Inlet] = Assemblies()
         self._inlets: dict[Inlet, None] = {}  # in order of acceptance
         self._deadlines: dict[Inlet, asyncio.TimerHandle] = {}
         self._listener: socket.socket | None = None
+        self._spare = SpareDescriptor()
         self._work: asyncio.TaskGroup | None = None
         self._handler: Handler | None = None
         self._held = False
@@ -59,6 +63,7 @@ class KvReceiver:
             listener.close()
             raise
         self._listener = listener
+        self._spare.take()
 
     async def serve(self, handler: Handler) -> None:
         """Pass every verified transfer to ``handler``; its return is the acknowledgement.
@@ -87,6 +92,7 @@ class KvReceiver:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+            self._spare.give_back()
         for inlet in tuple(self._inlets):
             inlet.end(None)
 
@@ -153,6 +159,10 @@ class KvReceiver:
                 connection, _ = listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
+            except OSError as error:
+                if not self._spare.turn_away(listener, error):
+                    raise
+                continue
             connection.setblocking(False)
             if len(self._inlets) >= MAX_CONNECTIONS:
                 connection.close()
@@ -186,20 +196,27 @@ class KvReceiver:
     async def _apply(
         self, inlets: tuple[Inlet, ...], transfer: IncomingTransfer, handler: Handler
     ) -> None:
-        try:
-            await handler(transfer)
-        except TestbedError as error:
-            reason = error.cause
-            self._log.emit(Kind.KV_REFUSED, req=transfer.request, reason=f"refused: {reason}")
-            status = frame.Status.REFUSED
+        earlier = self._applied.begin(transfer)
+        if earlier is None:
+            reason = await self._handle(transfer, handler)
+            self._applied.end(transfer, reason)
         else:
-            reason = ""
-            self._log.emit(
-                Kind.KV_VERIFIED, transfer.wire_bytes, req=transfer.request,
-                blocks=len(transfer.blocks),
-            )  # fmt: skip
-            status = frame.Status.APPLIED
+            reason = await asyncio.shield(earlier)
+        status = frame.Status.REFUSED if reason else frame.Status.APPLIED
         for inlet in inlets:
             inlet.answer(frame.Ack(status, transfer.request, transfer.epoch, reason))
             if inlet.current is not None and inlet in self._inlets:
                 self._expect(inlet)  # the transfer that this one came between goes on
+
+    async def _handle(self, transfer: IncomingTransfer, handler: Handler) -> str:
+        """Returns why it was refused; "" where it was applied."""
+        try:
+            await handler(transfer)
+        except TestbedError as error:
+            self._log.emit(Kind.KV_REFUSED, req=transfer.request, reason=f"refused: {error.cause}")
+            return error.cause
+        self._log.emit(
+            Kind.KV_VERIFIED, transfer.wire_bytes, req=transfer.request,
+            blocks=len(transfer.blocks),
+        )  # fmt: skip
+        return ""

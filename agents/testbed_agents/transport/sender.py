@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from testbed.contract.agent import AgentConfig, Peer
 from testbed.contract.event import EventLog, Kind
@@ -17,10 +18,16 @@ from testbed_agents.transport.bundle import Bundle
 from testbed_agents.transport.connection import require_port_choice
 from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.pieces import Parcel, parcels_of
+from testbed_agents.transport.stall import SILENCE_MS
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 
 _REOPEN_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses before attempts to replace a broken connection; the last one repeats."""
+"""Pauses before attempts to replace a broken connection; the last one repeats, and is as long as
+most attempts may take."""
+_PATIENT = 16
+"""One attempt in so many has all the time of a transfer."""
+LEGS_TRIED = 4
+"""Most connections that a transfer is tried over while their legs are down."""
 
 
 class KvSender:
@@ -48,10 +55,23 @@ class KvSender:
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         """Acquire a connection, send, wait for the acknowledgement, release.
 
+        Where the leg of its connection is down it goes over another one, as a later epoch.
+
         Raises AcquireError when no connection was to be had and TransferError when
         the transfer was not acknowledged; both have a ``reason``. Whatever happens,
         the connection goes back to the pool or is replaced.
         """
+        last = transfer.epoch + LEGS_TRIED - 1
+        while True:
+            try:
+                return await self._send(transfer)
+            except TransferError as error:
+                if error.reason is not Fault.STALLED or transfer.epoch == last:
+                    raise
+            self._renew_silent()
+            transfer = replace(transfer, epoch=transfer.epoch + 1)
+
+    async def _send(self, transfer: OutgoingTransfer) -> Receipt:
         if self._defect is not None:
             raise AgentError(
                 "replace a connection", self._peer.name, str(self._defect)
@@ -161,7 +181,7 @@ class KvSender:
             claim = Claim(left_bytes, transfer.due_ns)
             await self._gate.lend(transfer.request, connection, claim)
 
-        ack = await self._lanes[connection].exchange(parcel.pieces(gaps), gap)
+        ack = await self._lanes.exchange(connection, parcel.pieces(gaps), gap)
         if (ack.request, ack.epoch) != (transfer.request, transfer.epoch):
             raise TransferError(
                 Fault.UNEXPECTED, f"request {transfer.request}", f"{ack} acknowledges another"
@@ -208,6 +228,16 @@ class KvSender:
             delivery_bps=info.delivery_bps, min_rtt_us=info.min_rtt_us,
         )  # fmt: skip
 
+    def _renew_silent(self) -> None:
+        """A leg is down: idle connections that may be on it are opened anew.
+
+        One whose leg is up is back after a handshake. The others stay away until theirs is.
+        """
+        state = self._gate.state
+        idle = [one for one in range(self._pool.numbers) if state.is_idle(one)]
+        for connection in self._lanes.unheard(idle, SILENCE_MS):
+            self._lost(connection)
+
     def _lost(self, connection: int) -> None:
         # a connection that has just been given out is left to its holder, who will notice
         idle = not self._closed and self._gate.state.is_idle(connection)
@@ -231,13 +261,23 @@ class KvSender:
             await asyncio.sleep(_REOPEN_S[min(attempt, len(_REOPEN_S) - 1)] * self._clock.slow)
             attempt += 1
             try:
-                async with asyncio.timeout(self._clock.seconds(self._pool.transfer_timeout_ns)):
+                async with asyncio.timeout(self._patience_s(attempt)):
                     await self._lanes[connection].open()
             except (OSError, ProtocolError):
                 continue  # the receiver may be away: try again until we are closed
             del self._repairs[connection]
             self._gate.restore(connection)
             return
+
+
+    def _patience_s(self, attempt: int) -> float:
+        """How long a connection may take to be opened anew, on the loop's time.
+
+        The kernel repeats a lost SYN after 1 s, 3 s, 7 s: a fresh attempt looks sooner whether the
+        leg is up again. Every so often one has the time that a slow handshake needs.
+        """
+        whole_s = self._clock.seconds(self._pool.transfer_timeout_ns)
+        return whole_s if attempt % _PATIENT == 0 else min(whole_s, _REOPEN_S[-1] * self._clock.slow)
 
 
 def _wire_bytes(parts: Mapping[int, Parcel]) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-INCREMENT = 1
-"""Epoch of the transfer from RLD to MD that follows P's (handoff ``incremental-kv``)."""
+INCREMENT = 1 << 16
+"""First epoch of the transfer from RLD to MD that follows P's (handoff ``incremental-kv``); those
+below are attempts at P's."""
 
 
 @dataclass(frozen=True, slots=True)
