@@ -26,6 +26,7 @@ from testbed_agents.handoff.message import (
     Takeover,
     TokenIds,
 )
+from testbed_agents.transport import INCREMENT
 from tests.fakes.decode_stage import BLOCK, Stage, answer_to, play
 
 pytestmark = pytest.mark.unit
@@ -174,7 +175,7 @@ async def awaits_rows(stage: Stage, upto: int) -> None:
 async def rows_come(stage: Stage, upto: int) -> TestbedError | None:
     """The increment of RLD arrives; returns why it was refused."""
     whole = stage.model.prefill((*stage.tokens(1), *stage.answer(1)[: upto - 1]))
-    return await stage.inbox.bring(1, whole.part(15, 15 + upto).blocks(upto), epoch=1)
+    return await stage.inbox.bring(1, whole.part(15, 15 + upto).blocks(upto), epoch=INCREMENT)
 
 
 @pytest.mark.parametrize("mode", [HandoffMode.CATCH_UP, HandoffMode.ONE_SHOT])
@@ -203,7 +204,7 @@ def test_an_increment_that_fails_is_computed_from_the_token_ids() -> None:
         await awaits_rows(stage, 5)
         await stage.at_ms(40)
         wrong = stage.model.prefill(stage.tokens(1)[:3])
-        assert await stage.inbox.bring(1, wrong.blocks(3), epoch=1) is not None
+        assert await stage.inbox.bring(1, wrong.blocks(3), epoch=INCREMENT) is not None
         stage.post.say("r1", Failure(1, "connection-lost"))
         await stage.until_noted("released", 1)
 
