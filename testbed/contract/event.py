@@ -35,6 +35,7 @@ class Kind(StrEnum):
     # req, pipeline, prefill, decode, relay, reason, prefill_hit, decode_hit (blocks it believes in)
     REQUEST_ROUTED = "request.routed"
     INSTANCE_LOST = "instance.lost"  # peer, role, under_way (requests that it had a part in)
+    INSTANCE_FOUND = "instance.found"  # peer, role; it was lost, and may be chosen again
     # prefill
     PREFILL_QUEUED = "prefill.queued"  # req
     PREFILL_START = "prefill.start"  # req, uncached, context, real_tokens

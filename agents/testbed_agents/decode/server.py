@@ -19,7 +19,8 @@ from testbed.contract.event import Kind
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
-from testbed_agents.control.plane import Lost, Matched, Note, Prepare
+from testbed_agents.control.mailbox import Departed
+from testbed_agents.control.plane import Found, Lost, Matched, Note, Prepare, Seek
 from testbed_agents.decode.answer import Answer
 from testbed_agents.decode.answers import Answers
 from testbed_agents.handoff.action import Actions, Publish, Release, Send
@@ -43,6 +44,7 @@ from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.announced import Announced, refusal
 from testbed_agents.serving.device import DeviceMemory
 from testbed_agents.serving.inbox import KvInbox
+from testbed_agents.serving.presence import reappear
 from testbed_agents.serving.shelf import Shelf
 from testbed_agents.serving.steps import Steps, Turn
 from testbed_agents.transport import INCREMENT, IncomingTransfer, KvReceiver
@@ -108,6 +110,12 @@ class DecodeServer:
                         self._runtime.mailbox.send(sender, Failure(message.req, "relay-lost"))
                 case Lost(name):
                     self._lose(name)
+                case Departed():
+                    self._lose(sender)
+                case Found(name):
+                    self._runtime.mailbox.restore(name)
+                case Seek():
+                    self._begin_anew()
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -124,6 +132,16 @@ class DecodeServer:
                 self._answers.forget(prepare.req)
             elif name == prepare.prefill and (answer.held.received is None or part.awaits_first):
                 self._act(answer, part.kv_refused("prefill-lost"))
+
+    def _begin_anew(self) -> None:
+        """All others have given this agent up: so does it everything that it was asked."""
+        for answer in self._answers.every():
+            self._act(answer, answer.part.cancelled())
+            if not answer.part.released and answer.held.received is None:
+                self._act(answer, answer.part.kv_refused("given-up"))
+            answer.settled.set()
+            self._answers.forget(answer.prepare.req)
+        reappear(self._runtime)
 
     def _prepare(self, prepare: Prepare) -> None:
         hardware = self._runtime.config.hardware

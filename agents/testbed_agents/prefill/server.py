@@ -23,7 +23,8 @@ from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.cache import Match, Published, RadixCache
-from testbed_agents.control.plane import Assign, Lost, Matched, Note
+from testbed_agents.control.mailbox import Departed
+from testbed_agents.control.plane import Assign, Found, Lost, Matched, Note, Seek
 from testbed_agents.handoff.message import Cancel, Failure, FirstToken
 from testbed_agents.hardware import prefill_pass_ns
 from testbed_agents.model.kv import Kv
@@ -31,6 +32,7 @@ from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.prefill.schedule import Job, PrefillSchedule
 from testbed_agents.runtime import Runtime, until_stopped
+from testbed_agents.serving.presence import reappear
 from testbed_agents.serving.prompt import Prompt, read_prompt
 from testbed_agents.serving.record import close_cache, emit_matched, emit_published
 from testbed_agents.serving.rows import Piece, block_bytes, join, load_documents, pieces
@@ -114,6 +116,12 @@ class PrefillServer:
                     self._cancel(req)
                 case Lost(name):
                     self._lose(name, transfers)
+                case Departed():
+                    self._lose(sender, transfers)
+                case Found(name):
+                    self._find(name)
+                case Seek():
+                    self._begin_anew()
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -147,6 +155,21 @@ class PrefillServer:
                 work.matched.set_result(work.prompt.blocks)  # it wants nothing
             if work.assign.relay == name and not work.relayed.done():
                 work.relayed.set_result(work.prompt.blocks)
+
+    def _find(self, name: str) -> None:
+        """A receiver that was lost is back."""
+        self._runtime.mailbox.restore(name)
+        if name in self._senders:
+            self._senders[name].reopen()
+
+    def _begin_anew(self) -> None:
+        """All others have given this agent up: so does it everything that it was asked."""
+        for req in tuple(self._works):
+            self._cancel(req)
+        self._early.clear()
+        reappear(self._runtime)
+        for sender in self._senders.values():
+            sender.reopen()
 
     def _take(self, assign: Assign) -> None:
         self._assigned.add(assign.req)

@@ -17,7 +17,8 @@ from testbed.contract.role import Role
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
-from testbed_agents.control.plane import Lost, Matched, Note, Relay
+from testbed_agents.control.mailbox import Departed
+from testbed_agents.control.plane import Found, Lost, Matched, Note, Relay, Seek
 from testbed_agents.handoff.action import Actions, Release, Send, SendIncrement
 from testbed_agents.handoff.choice import whole
 from testbed_agents.handoff.message import (
@@ -41,6 +42,7 @@ from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.announced import Announced, refusal
 from testbed_agents.serving.device import DeviceMemory
 from testbed_agents.serving.inbox import KvInbox
+from testbed_agents.serving.presence import reappear
 from testbed_agents.serving.shelf import Shelf
 from testbed_agents.serving.steps import Steps, Turn
 from testbed_agents.transport import IncomingTransfer, KvReceiver, KvSender, senders_to
@@ -122,6 +124,13 @@ class RelayServer:
                         self._firsts[message.req] = message.token
                 case Lost(name):
                     self._lose(name)
+                case Departed():
+                    self._lose(sender)
+                case Found(name):
+                    self._runtime.mailbox.restore(name)
+                    self._increments.find(name)
+                case Seek():
+                    self._begin_anew()
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -178,6 +187,13 @@ class RelayServer:
                 self._hear(guest, Refused(relay.req, "decode-lost"))
             elif name == relay.prefill:
                 self._hear(guest, Failure(relay.req, "prefill-lost"))
+
+    def _begin_anew(self) -> None:
+        """All others have given this agent up: so does it everything that it was asked."""
+        for guest in tuple(self._guests.values()):
+            self._hear(guest, Cancel(guest.relay.req))
+        self._firsts.clear()
+        reappear(self._runtime)
 
     def _give_up(self, guest: Guest, reason: str) -> None:
         """Nothing was decoded: MD has every position; without MD there is no answer."""

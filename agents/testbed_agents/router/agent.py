@@ -8,7 +8,9 @@ picture of the caches is what it sent where, within each instance's budget, corr
 they matched.
 
 It also watches everybody: who departs is chosen no more and told to all as ``Lost``. What
-follows from that, each instance decides; here only what nobody else can tell the client.
+follows from that, each instance decides; here only what nobody else can tell the client. An
+instance that was lost is sought, ever less often: one that was only cut off, or was started anew,
+forgets what it was asked and is chosen again (``Found``).
 """
 
 from __future__ import annotations
@@ -26,11 +28,14 @@ from testbed_agents.control.plane import (
     NO_SESSION,
     Ask,
     Assign,
+    Back,
+    Found,
     Lost,
     Note,
     Orphaned,
     Prepare,
     Relay,
+    Seek,
     Settle,
     Settled,
 )
@@ -90,9 +95,13 @@ class RouterAgent:
     async def _listen(self) -> None:
         while True:
             sender, message = await self._runtime.mailbox.receive()
-            if sender in self._lost:
+            if sender in self._lost and not isinstance(message, Back | Departed):
                 continue  # its last words: it was left already, and gets no answer
             match message:
+                case Back():
+                    self._find(sender)
+                case Departed() if sender in self._lost:
+                    self._seek(sender)
                 case Ask():
                     self._route(message)
                 case Note():
@@ -128,6 +137,7 @@ class RouterAgent:
             self._index[role].forget(name)
         for peer in self._roles:
             mailbox.send(peer, Lost(name))
+        self._seek(name)
         for job, under in parts:
             match role:
                 case Role.CLIENT:
@@ -141,6 +151,22 @@ class RouterAgent:
                     mailbox.send(under.client, Failure(job, "decode-lost"))
                 case _:
                     pass  # those who wait for its KV know what they have
+
+    def _seek(self, name: str) -> None:
+        if name in self._book.standing:
+            self._runtime.mailbox.drop(name)
+            self._runtime.mailbox.seek(name, Seek())
+
+    def _find(self, name: str) -> None:
+        """Who was lost works for nobody now, and may be chosen again."""
+        if name not in self._lost:
+            return
+        self._lost.discard(name)
+        self._book.find(name)
+        self._runtime.events.emit(Kind.INSTANCE_FOUND, peer=name, role=self._roles[name].value)
+        for peer in self._roles:
+            if peer != name:
+                self._runtime.mailbox.send(peer, Found(name))
 
     def _route(self, ask: Ask) -> None:
         shape = self._runtime.config.shape

@@ -1,4 +1,4 @@
-"""What a receiver has applied, so that a transfer that is sent once more is not applied twice. Pure.
+"""What a receiver has applied: a transfer that is sent once more is not applied twice. Pure.
 
 A sender whose acknowledgement was lost with a leg sends the same again, as a later epoch. Whoever
 is being applied now is waited for, and what was said to it is said again.

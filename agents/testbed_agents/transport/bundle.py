@@ -39,9 +39,13 @@ class Bundle:
         """Raises KeyError where it was never opened, or is closed."""
         return self._lanes[connection]
 
+    def prepare(self, count: int) -> None:
+        """Make the first ``count`` lanes, to be opened one by one."""
+        self._lanes = {connection: self._lane(connection) for connection in range(count)}
+
     async def open_all(self, count: int) -> None:
         """Connect the first ``count`` lanes, which then stand. Raises AgentError."""
-        self._lanes = {connection: self._lane(connection) for connection in range(count)}
+        self.prepare(count)
         patience = self._clock.seconds(self._config.pool.transfer_timeout_ns)
         try:
             async with asyncio.timeout(patience), asyncio.TaskGroup() as group:

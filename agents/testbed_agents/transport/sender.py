@@ -34,13 +34,13 @@ class KvSender:
     """All connections from this agent to ``peer``. One event loop; ``open`` comes first."""
 
     def __init__(self, config: AgentConfig, peer: Peer, clock: AgentClock, log: EventLog) -> None:
+        self._config = config
         self._pool = config.pool
         self._peer = peer
         self._clock = clock
         self._log = log
         self._verify_all = config.verify == "all"
-        self._lanes = Bundle(config, peer, clock, self._lost)
-        self._gate = PoolGate(peer.name, config.pool, clock, log, self._lanes)
+        self._lanes, self._gate = self._anew()
         self._repairs: dict[int, asyncio.Task[None]] = {}
         self._defect: BaseException | None = None
         self._closed = False
@@ -51,6 +51,25 @@ class KvSender:
             await self._lanes.open_all(self._gate.state.standing)
         elif self._pool.closes:
             require_port_choice()
+
+    def _anew(self) -> tuple[Bundle, PoolGate]:
+        lanes = Bundle(self._config, self._peer, self._clock, self._lost)
+        return lanes, PoolGate(self._peer.name, self._pool, self._clock, self._log, lanes)
+
+    def reopen(self) -> None:
+        """The receiver is back after ``close``: connect anew, each connection by itself.
+
+        Transfers wait for the first of them. An open pool stays as it is.
+        """
+        if not self._closed:
+            return
+        self._lanes, self._gate = self._anew()
+        self._repairs.clear()
+        self._closed = False
+        self._lanes.prepare(self._gate.state.standing)
+        for connection in range(self._gate.state.standing):
+            self._gate.retire(connection)
+            self._repair(connection)
 
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         """Acquire a connection, send, wait for the acknowledgement, release.
@@ -269,7 +288,6 @@ class KvSender:
             self._gate.restore(connection)
             return
 
-
     def _patience_s(self, attempt: int) -> float:
         """How long a connection may take to be opened anew, on the loop's time.
 
@@ -277,7 +295,8 @@ class KvSender:
         leg is up again. Every so often one has the time that a slow handshake needs.
         """
         whole_s = self._clock.seconds(self._pool.transfer_timeout_ns)
-        return whole_s if attempt % _PATIENT == 0 else min(whole_s, _REOPEN_S[-1] * self._clock.slow)
+        short_s = _REOPEN_S[-1] * self._clock.slow
+        return whole_s if attempt % _PATIENT == 0 else min(whole_s, short_s)
 
 
 def _wire_bytes(parts: Mapping[int, Parcel]) -> int:
