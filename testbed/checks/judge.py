@@ -33,6 +33,7 @@ from testbed.checks.tokens_equal import TokensEqual
 from testbed.checks.tokens_ordered import TokensOrdered
 from testbed.checks.transfers_verified import TransfersVerified
 from testbed.checks.verdict import Verdict, conclude, write_verdict
+from testbed.contract.defect import Defect
 from testbed.errors import TestbedError
 
 CHECKS: tuple[Check, ...] = (
@@ -79,15 +80,16 @@ def judge(
     A record that cannot be read is invalid, with the file and the line as evidence.
     """
     metrics = requests = None
+    off: tuple[Defect, ...] = ()
     try:
         case = read_case(folder)
     except Exception as error:  # whatever an edited file makes of a reader
         findings: tuple[Finding, ...] = (_crashed(READABLE, "The record can be read.", error),)
     else:
         findings = examine(case, checks)
-        metrics, requests = case.metrics, endings(case)
+        metrics, requests, off = case.metrics, endings(case), case.plan.defects
     held = None if expectation is None else compare(expectation, findings, metrics)
-    verdict = conclude(findings, held, requests)
+    verdict = conclude(findings, held, requests, off)
     write_verdict(folder, verdict)
     return verdict
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from testbed.checks.endings import Endings
 from testbed.checks.expectation import ExpectationResult
 from testbed.checks.fault import brief
 from testbed.checks.finding import Finding, Status, worst
+from testbed.contract.defect import Defect, without
 from testbed.contract.record import Record
 from testbed.errors import AnalysisError, ExitStatus
 
@@ -18,6 +19,10 @@ EXITS = {
     Status.PASS: ExitStatus.PASS, Status.FAIL: ExitStatus.FAIL, Status.INVALID: ExitStatus.INVALID,
 }  # fmt: skip
 """Exit status of a command by what it found."""
+
+
+def _is_empty(defects: tuple[Defect, ...]) -> bool:
+    return not defects
 
 
 class Verdict(Record):
@@ -31,6 +36,7 @@ class Verdict(Record):
         expectation: how the findings and metrics compare with what the scenario expects.
         requests: how many failed, which no finding needs to say; None where the record could
             not be read.
+        protections_off: what was switched off on purpose.
     """
 
     verdict: Status
@@ -38,6 +44,7 @@ class Verdict(Record):
     findings: tuple[Finding, ...]
     expectation: ExpectationResult | None = None
     requests: Endings | None = None
+    protections_off: tuple[Defect, ...] = Field(default=(), exclude_if=_is_empty)
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -66,6 +73,8 @@ class Verdict(Record):
                 f"{_names(broken)} could not be established."
             ),
         }[self.findings_verdict]
+        off = without(self.protections_off)
+        text = f"{text} {off}" if off else text
         if self.expectation is None:
             return text
         if self.expectation.held:
@@ -75,7 +84,10 @@ class Verdict(Record):
 
 
 def conclude(
-    findings: Sequence[Finding], held: ExpectationResult | None, requests: Endings | None = None
+    findings: Sequence[Finding],
+    held: ExpectationResult | None,
+    requests: Endings | None = None,
+    protections_off: tuple[Defect, ...] = (),
 ) -> Verdict:
     """Reduce findings, and how they compare with the expectation if any, to a verdict."""
     raw = worst(finding.status for finding in findings if finding.decides)
@@ -90,6 +102,7 @@ def conclude(
         findings=tuple(findings),
         expectation=held,
         requests=requests,
+        protections_off=protections_off,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from testbed.contract.defect import Defect
 from testbed.contract.fault import AgentFault
 from testbed.contract.pool import Pool
 from testbed.contract.record import Record
@@ -129,6 +130,10 @@ def _is_without_faults(faults: tuple[AgentFault, ...]) -> bool:
     return not faults
 
 
+def _has_no_defects(defects: tuple[Defect, ...]) -> bool:
+    return not defects
+
+
 class AgentConfig(Record):
     """All that one agent knows. Times are emulated ns; ``barrier_ns`` is CLOCK_REALTIME."""
 
@@ -162,8 +167,14 @@ class AgentConfig(Record):
     """Seconds of CLOCK_REALTIME that one emulated second takes; all other times are emulated."""
     faults: tuple[AgentFault, ...] = Field(default=(), exclude_if=_is_without_faults)
     """What this agent does to itself, and when."""
+    defects: tuple[Defect, ...] = Field(default=(), exclude_if=_has_no_defects)
+    """Protections that are off."""
     serving: Serving | None = None
     """None: the workload names the instances and says what is cached (pool studies)."""
+
+    def guards(self, protection: Defect) -> bool:
+        """Whether a protection is on."""
+        return protection not in self.defects
 
 
 class Span(Record):

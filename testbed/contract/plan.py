@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from testbed.contract.agent import AgentConfig
+from testbed.contract.defect import Defect
 from testbed.contract.demand import Demand
 from testbed.contract.fault import PlannedFault
 from testbed.contract.network import Network
@@ -54,6 +55,10 @@ class Offered(Record):
     raw_load: float
 
 
+def _has_no_defects(defects: tuple[Defect, ...]) -> bool:
+    return not defects
+
+
 class Plan(Record):
     """Everything a run is, before it touches the world."""
 
@@ -73,6 +78,8 @@ class Plan(Record):
     agents: tuple[AgentConfig, ...]
     faults: tuple[PlannedFault, ...] = ()
     """Their rates and delays are as built, like the network's; their times are emulated."""
+    defects: tuple[Defect, ...] = Field(default=(), exclude_if=_has_no_defects)
+    """Protections that are off, as every agent is told."""
     offered: Offered
     estimate: Estimate
     model: str

@@ -58,6 +58,7 @@ def agent_configs(
             turn=turns.get(member.name, ALONE),
             events=paths.events(member.name),
             slow=slow,
+            defects=scenario.file.defects,
             serving=serving,
         )
         for member in members

@@ -102,6 +102,7 @@ def make_plan(
             for agent in agents
         ),
         faults=faults,
+        defects=scenario.file.defects,
         offered=offered,
         estimate=wanted,
         model=scenario.file.model.name,

@@ -41,6 +41,8 @@ def summary(scenario: Scenario, offered: Offered, requests: int) -> tuple[Pair, 
                 f"{file.tcp.receive_buffer}, wake at {file.tcp.low_water}"),
         ("verify", file.verify),
     ]  # fmt: skip
+    if file.defects:
+        pairs.append(("protections off", ", ".join(file.defects)))
     if file.serving is not None:
         pairs.extend(_served(scenario, file.serving))
     pairs.extend((f"source of {what}", source) for what, source in scenario.sources)

@@ -11,7 +11,7 @@ from testbed.run.calibrate import is_calibration
 from testbed.run.execute import Finished, analyse
 from testbed.run.mark import read_mark, spoil_again
 from testbed.run.underway import refuse_underway
-from testbed.scenario import load_scenario
+from testbed.scenario import load_recorded
 
 
 def analyse_again(folder: Path) -> Finished:
@@ -31,7 +31,7 @@ def analyse_again(folder: Path) -> Finished:
             "testbed calibrate NAME measures anew",
         )  # fmt: skip
     try:
-        scenario = load_scenario(str(folder / "scenario.yaml"))
+        scenario = load_recorded(folder / "scenario.yaml")
     except TestbedError as error:
         raise spoil_again(
             folder, "record-readable", "The record can be read.", error

@@ -154,7 +154,8 @@ def execute(
         else:
             run = make_folder(folder, ledger)
         with marked_unless_finished(run, ledger):
-            write_inputs(run, text, plan, prepared.requests, provenance(plan.seed, kernel, text))
+            origin = provenance(plan.seed, kernel, text, plan.defects)
+            write_inputs(run, text, plan, prepared.requests, origin)
             with _engine(prepared, run, kernel, ledger, say) as engine:
                 orders = replace(_orders(run, prepared, tuning), engine=engine)
                 outcome = _boot(prepared, orders, kernel, run, watch)

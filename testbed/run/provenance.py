@@ -7,9 +7,11 @@ import importlib.metadata
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import testbed
+from testbed.contract.defect import Defect
 from testbed.lab.guest.boot import Kernel, cpu_capability
 from testbed.lab.guest.snapshot import code_digest
 from testbed.lab.program import run_program
@@ -32,8 +34,13 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def provenance(seed: int, kernel: Kernel | None, scenario_yaml: str) -> dict[str, object]:
-    """All that says whether two runs may be compared; ``kernel`` is None on the host's own."""
+def provenance(
+    seed: int, kernel: Kernel | None, scenario_yaml: str, defects: Sequence[Defect] = ()
+) -> dict[str, object]:
+    """All that says whether two runs may be compared; ``kernel`` is None on the host's own.
+
+    ``defects`` are the protections that are off.
+    """
     dirty = _git("status", "--porcelain")
     return {
         "testbed": testbed.__version__,
@@ -43,6 +50,7 @@ def provenance(seed: int, kernel: Kernel | None, scenario_yaml: str) -> dict[str
         "command": sys.argv,
         "scenario_sha256": hashlib.sha256(scenario_yaml.encode()).hexdigest(),
         "seed": seed,
+        **({"protections_off": [one.value for one in defects]} if defects else {}),
         "kernel_sha256": None if kernel is None else file_digest(kernel.linux),
         "entropy_sha256": None if kernel is None else file_digest(kernel.entropy),
         "python": platform.python_version(),

@@ -5,8 +5,8 @@ touches no machine. Scenarios, topologies and profiles are data; adding a study 
 adding a file.
 """
 
-from testbed.scenario.load import load_scenario
+from testbed.scenario.load import load_recorded, load_scenario
 from testbed.scenario.named import load_profile, load_topology
 from testbed.scenario.value import Scenario
 
-__all__ = ["Scenario", "load_profile", "load_scenario", "load_topology"]
+__all__ = ["Scenario", "load_profile", "load_recorded", "load_scenario", "load_topology"]

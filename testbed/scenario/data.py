@@ -32,6 +32,16 @@ def folder(kind: DataKind, package: Path = _PACKAGE) -> Path:
     return installed if installed.is_dir() else package.parent / kind.value
 
 
+def field_folder(package: Path = _PACKAGE) -> Path:
+    """The field library: scenarios of failures that were reported in public."""
+    return folder(DataKind.SCENARIOS, package) / "field"
+
+
+def field_names() -> tuple[str, ...]:
+    """Names of the scenarios of the field library, sorted."""
+    return tuple(sorted(path.stem for path in field_folder().glob("*.yaml")))
+
+
 def names(kind: DataKind, beside: Path | None = None) -> tuple[str, ...]:
     """Names of all files of ``kind``, sorted; with those in the folder ``beside``."""
     return tuple(sorted({path.stem for place in _places(kind, beside) for path in place}))
@@ -40,6 +50,8 @@ def names(kind: DataKind, beside: Path | None = None) -> tuple[str, ...]:
 def find(kind: DataKind, name: str, beside: Path | None = None) -> Path:
     """Path of the data file ``name``; one in ``beside/<kind>/`` goes before a shipped one.
 
+    A scenario may also be one of the field library.
+
     Raises:
         ScenarioError: no such file; the message lists the names that exist.
     """
@@ -47,12 +59,15 @@ def find(kind: DataKind, name: str, beside: Path | None = None) -> Path:
         for path in place:
             if path.stem == name:
                 return path
+    if kind is DataKind.SCENARIOS and name in field_names():
+        return field_folder() / f"{name}.yaml"
     raise ScenarioError(name, (f"{kind.value}: {listing(name, names(kind, beside))}",))
 
 
 def shipped_or_beside(kind: DataKind, name: str, here: Path) -> Path | None:
     """The file ``name`` in the folder ``here``, else the shipped one; None where there is none."""
-    for place in (here, folder(kind)):
+    shipped = [folder(kind), *([field_folder()] if kind is DataKind.SCENARIOS else [])]
+    for place in (here, *shipped):
         path = place / f"{name}.yaml"
         if "/" not in name and path.is_file():
             return path

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from testbed.contract.defect import Defect
 from testbed.contract.record import Record
 from testbed.scenario.entry import Line, Name, Seed, TokenId
 from testbed.scenario.expect import Expect
@@ -61,6 +62,10 @@ class TcpChoice(Record):
     """Linux's default: a connection idle for longer than its RTO starts slowly again."""
 
 
+def _is_empty(value: tuple[Defect, ...]) -> bool:
+    return not value
+
+
 class ScenarioFile(Record):
     """A file of ``scenarios/``."""
 
@@ -89,6 +94,8 @@ class ScenarioFile(Record):
     """``substance``: real KV is digested and padding stamped; ``all``: every byte."""
     faults: tuple[FaultChoice, ...] = Field(default=(), max_length=MOST_FAULTS)
     """What is done to links and nodes while the run is on."""
+    defects: tuple[Defect, ...] = Field(default=(), exclude_if=_is_empty)
+    """Protections that are off; only scenarios of the field library may name any."""
     expect: Expect = Expect()
     lab: Literal["mininet", "compose"] = "mininet"
     clock: Literal["virtual", "real"] = "virtual"

@@ -36,8 +36,20 @@ def load_scenario(name_or_path: str, overrides: tuple[str, ...] = ()) -> Scenari
     return load_document(override(read_scenario(path), overrides), path)
 
 
-def load_document(document: Document, path: Path) -> Scenario:
+def load_recorded(path: Path) -> Scenario:
+    """Load ``scenario.yaml`` of a run folder, which may be one of the field library.
+
+    Raises:
+        ScenarioError: as ``load_scenario``.
+    """
+    return load_document(read_scenario(path), path, recorded=True)
+
+
+def load_document(document: Document, path: Path, recorded: bool = False) -> Scenario:
     """Load a scenario that is read already; ``path`` is where it was read from.
+
+    Args:
+        recorded: it lies in a run folder and was checked where it came from.
 
     Raises:
         ScenarioError: as ``load_scenario``; places are those of ``document``.
@@ -47,17 +59,17 @@ def load_document(document: Document, path: Path) -> Scenario:
     except ValidationError as error:
         rest = without_nulls(document, error)
         if rest is not None:
-            return load_document(rest, path)
+            return load_document(rest, path, recorded)
         faults = [*describe(document, ScenarioFile, error), *unknown_names(document, path.parent)]
         rest = without(document, error)
         try:
-            Resolver(rest, path).resolve(ScenarioFile.model_validate(rest.data))
+            Resolver(rest, path, recorded).resolve(ScenarioFile.model_validate(rest.data))
         except ScenarioError as more:
             faults.extend(more.faults)
         except ValidationError:
             pass  # what is left still lacks required keys; their faults are listed above
         raise ScenarioError(document.name, in_order(faults)) from error
-    return Resolver(document, path).resolve(file)
+    return Resolver(document, path, recorded).resolve(file)
 
 
 def scenario_path(name_or_path: str) -> Path:

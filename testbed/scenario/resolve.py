@@ -11,6 +11,7 @@ from testbed.contract.link import LinkSpec
 from testbed.contract.role import Role
 from testbed.errors import ScenarioError
 from testbed.scenario.data import DataKind, find, folder, names
+from testbed.scenario.defects import misplaced
 from testbed.scenario.document import Document, KeyPath
 from testbed.scenario.faults import in_order
 from testbed.scenario.file import ScenarioFile
@@ -43,6 +44,8 @@ class Resolver:
 
     document: Document
     path: Path
+    recorded: bool = False
+    """It is that of a run folder, which may have what only the field library may write."""
     faults: list[str] = field(default_factory=list)
     sources: list[tuple[str, str]] = field(default_factory=list)
 
@@ -64,6 +67,10 @@ class Resolver:
             precision.bytes_per_token.value.bytes if precision else 1,
             precision.fixed.value.bytes if precision and precision.fixed else 0,
         )
+        if file.defects and not self.recorded:
+            against = misplaced(self.document, self.path)
+            if against is not None:
+                self._fault(("defects",), against)
         for key, reason in faults_of(file, shape if precision else None, model):
             self._fault(key, reason)
         if self.faults or topology is None or hardware is None or model is None:

@@ -66,9 +66,9 @@ def _judged(run: Path, wall_s: float) -> Finished:
     """Figures, verdict and report. What they need is loaded only now: at the start of a run it
     would be in the way of all others."""
     from testbed.run.execute import analyse
-    from testbed.scenario import load_scenario
+    from testbed.scenario import load_recorded
 
-    return analyse(run, load_scenario(str(run / "scenario.yaml")), wall_s)
+    return analyse(run, load_recorded(run / "scenario.yaml"), wall_s)
 
 
 def _stopped(number: int, frame: FrameType | None) -> None:
