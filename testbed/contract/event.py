@@ -74,6 +74,7 @@ class Kind(StrEnum):
     # relay and main decode
     # req, tokens, cause, ids (tokens told to MD); size = bytes of the messages that told them
     RELAY_END = "relay.end"
+    RELAY_STAYS = "relay.stays"  # req; RLD may go on twice as far, because the WAN stalls
     # req, again (after a preemption), held and waiting (sequences); size = bytes of KV held
     SEQUENCE_ADMITTED = "sequence.admitted"
     # req, tokens (of its answer, to be computed again), held, waiting; size = bytes of KV held

@@ -24,8 +24,10 @@ _SOURCE_PORT = 61_000
 """First source port of outgoing control connections, one a peer: a port that the kernel
 chose would make the leg that a connection takes a matter of its random numbers."""
 _LAST_PORT = 65_535
-_QUEUE_MAX = 100_000
+QUEUE_MAX = 100_000
 """Messages that may wait for one peer; who lets more wait is taken for lost."""
+WAITING_QUEUE = 8
+"""The same where sending waits: as few as make the wait seen."""
 _OPEN_AGAIN_S = 0.1
 """Pause before a connection is opened for which no descriptor was left."""
 _NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
@@ -50,10 +52,12 @@ class Mailbox:
 
     def __init__(
         self, name: str, address: str, port: int, peers: Iterable[Peer], slow: float = 1.0,
-        queue: int = _QUEUE_MAX, incarnation: int = 0,
+        queue: int = QUEUE_MAX, incarnation: int = 0, waits: bool = False,
     ) -> None:  # fmt: skip
         """``slow``: slow motion, in which signs of life come as many times later. ``queue``:
-        messages that may wait for one peer, or to be read. ``incarnation``: this agent's life."""
+        messages that may wait for one peer, or to be read. ``incarnation``: this agent's life.
+        ``waits``: the defect that sending waits for a peer for which ``queue`` messages wait."""
+        self._flags = 0 if waits else zmq.NOBLOCK
         self._signed = identity(name, incarnation)
         self._lives = Lives(first=incarnation == 0)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context(io_threads=1)
@@ -146,8 +150,10 @@ class Mailbox:
 
         The port that was used may still belong to a connection which the kernel cannot end.
         """
-        if name in self._dropped:
-            self._dropped.discard(name)
+        if name not in self._dropped:
+            return
+        self._dropped.discard(name)
+        if name in self._ports:  # else this agent has nothing to say to it
             count = len(self._peers)
             span = (_LAST_PORT - _SOURCE_PORT + 1) // count * count
             self._ports[name] = _SOURCE_PORT + (self._ports[name] - _SOURCE_PORT + count) % span
@@ -190,7 +196,7 @@ class Mailbox:
                 continue
             try:
                 self.connect(name)
-                self._outboxes[name].send_multipart(messages, zmq.NOBLOCK)
+                self._outboxes[name].send_multipart(messages, self._flags)
             except zmq.Again:
                 self._overwhelmed(name)
             except zmq.ZMQError as error:

@@ -20,6 +20,7 @@ from testbed_agents.control.plane import (
     Assign,
     Back,
     Found,
+    HeldUp,
     Lost,
     Matched,
     Note,
@@ -98,7 +99,7 @@ Message: TypeAlias = (
     | TokenIds | Takeover | Evicted | Emission | Resend | Refused | Cancel | Failure
     | Lost | Orphaned | Settle | Settled
     | FirstToken
-    | Seek | Back | Found
+    | Seek | Back | Found | HeldUp
 )  # fmt: skip
 
 _KINDS: tuple[type[Message], ...] = (
@@ -107,7 +108,7 @@ _KINDS: tuple[type[Message], ...] = (
     TokenIds, Takeover, Evicted, Emission, Resend, Refused, Cancel, Failure,
     Lost, Orphaned, Settle, Settled,
     FirstToken,
-    Seek, Back, Found,
+    Seek, Back, Found, HeldUp,
 )  # fmt: skip
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 

@@ -98,6 +98,13 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldUp:
+    """P to RLD: the WAN holds the KV for MD up, so MD will be late."""
+
+    req: int
+
+
+@dataclass(frozen=True, slots=True)
 class Seek:
     """Router to an agent that was lost: forget everything that you were asked, and say Back."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
@@ -145,7 +146,8 @@ class DecodeServer:
 
     def _prepare(self, prepare: Prepare) -> None:
         hardware = self._runtime.config.hardware
-        fits = self._memory.fits(sum(prepare.lengths), prepare.output_tokens)
+        refusal = self._refusal(prepare)
+        fits = not refusal
         held = self._shelf.take(prepare.req, prepare.segments, prepare.lengths, coming=fits)
         prompt, match = held.prompt, held.match
         self._runtime.mailbox.send(self._router, Note(prepare.req, held.kept, match.blocks))
@@ -160,12 +162,20 @@ class DecodeServer:
         wanted = match.blocks if fits else prompt.blocks  # P sends what is behind it: nothing
         self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, wanted))
         if not fits:
-            self._act(answer, part.kv_refused("kv-memory-too-small"))
+            self._act(answer, part.kv_refused(refusal))
         elif not held.missing:
             self._submit(answer, Kv(self._model.layout))
         for message, sender in self._answers.waited(prepare.req):
             if self._answers.find(prepare.req) is not None:
                 self._hear(answer, message, sender)
+
+    def _refusal(self, prepare: Prepare) -> str:
+        """Why a request is not admitted; "" where it is."""
+        if not self._memory.fits(sum(prepare.lengths), prepare.output_tokens):
+            return "kv-memory-too-small"
+        full = len(self._answers.active) >= self._serving.admission.decode_requests
+        guarded = self._runtime.config.guards(Defect.ADMISSION_CONTROL)
+        return "decode-full" if full and guarded else ""
 
     def _hear(self, answer: Answer, message: Message, sender: str) -> None:
         part = answer.part

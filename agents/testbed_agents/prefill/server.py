@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from testbed.contract.attempt import request_of
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.contract.serving import FirstToken as Who
@@ -24,7 +25,7 @@ from testbed.contract.serving import Serving
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.cache import Match, Published, RadixCache
 from testbed_agents.control.mailbox import Departed
-from testbed_agents.control.plane import Assign, Found, Lost, Matched, Note, Seek
+from testbed_agents.control.plane import Assign, Found, HeldUp, Lost, Matched, Note, Seek
 from testbed_agents.handoff.message import Cancel, Failure, FirstToken
 from testbed_agents.hardware import prefill_pass_ns
 from testbed_agents.model.kv import Kv
@@ -91,6 +92,8 @@ class PrefillServer:
             if senders is None
             else senders
         )
+        for sender in self._senders.values():
+            sender.held_up = self._held_up
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
@@ -156,6 +159,12 @@ class PrefillServer:
             if work.assign.relay == name and not work.relayed.done():
                 work.relayed.set_result(work.prompt.blocks)
 
+    def _held_up(self, req: int) -> None:
+        """The WAN stalls: RLD may stay longer, because MD will be late."""
+        work = self._works.get(req)
+        if work is not None and work.assign.relay and work.assign.decode:
+            self._runtime.mailbox.send(work.assign.relay, HeldUp(req))
+
     def _find(self, name: str) -> None:
         """A receiver that was lost is back."""
         self._runtime.mailbox.restore(name)
@@ -173,6 +182,14 @@ class PrefillServer:
 
     def _take(self, assign: Assign) -> None:
         self._assigned.add(assign.req)
+        full = self._schedule.jobs >= self._serving.admission.prefill_requests
+        if full and self._runtime.config.guards(Defect.ADMISSION_CONTROL):
+            for name in (assign.decode, assign.relay):
+                self._early.pop((assign.req, name), None)
+                if name:
+                    self._runtime.mailbox.send(name, Failure(assign.req, "prefill-full"))
+            self._runtime.mailbox.send(self._router, Note(assign.req, "served", 0))
+            return
         prompt = read_prompt(
             self._prompts, self._runtime.config.shape, assign.req, assign.segments, assign.lengths
         )

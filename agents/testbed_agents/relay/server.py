@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode
 from testbed.contract.role import Role
@@ -18,7 +19,7 @@ from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
 from testbed_agents.control.mailbox import Departed
-from testbed_agents.control.plane import Found, Lost, Matched, Note, Relay, Seek
+from testbed_agents.control.plane import Found, HeldUp, Lost, Matched, Note, Relay, Seek
 from testbed_agents.handoff.action import Actions, Release, Send, SendIncrement
 from testbed_agents.handoff.choice import whole
 from testbed_agents.handoff.message import (
@@ -71,6 +72,8 @@ class RelayServer:
         self._guests: dict[int, Guest] = {}
         self._firsts: dict[int, int] = {}
         """First tokens of P that came before the request itself."""
+        self._failures: dict[int, str] = {}
+        """Why no KV comes, where that came before the request itself."""
         self._announced = Announced(runtime.clock.seconds(config.pool.transfer_timeout_ns))
         self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
@@ -116,12 +119,14 @@ class RelayServer:
             match message:
                 case Relay():
                     self._expect(message)
-                case FirstToken() | Takeover() | Refused() | Cancel() | Failure():
+                case FirstToken() | Takeover() | Refused() | Cancel() | Failure() | HeldUp():
                     guest = self._guests.get(message.req)
                     if guest is not None:
                         self._hear(guest, message)
                     elif isinstance(message, FirstToken) and message.req not in self._announced:
                         self._firsts[message.req] = message.token
+                    elif isinstance(message, Failure) and message.req not in self._announced:
+                        self._failures[message.req] = message.reason
                 case Lost(name):
                     self._lose(name)
                 case Departed():
@@ -149,8 +154,11 @@ class RelayServer:
             self._give_up(guest, "kv-memory-too-small")
         elif not held.missing:
             self._submit(guest, Kv(self._model.layout))
+        reason = self._failures.pop(relay.req, "")
+        if reason and relay.req in self._guests:
+            self._hear(guest, Failure(relay.req, reason))
 
-    def _hear(self, guest: Guest, message: Message) -> None:
+    def _hear(self, guest: Guest, message: Message | HeldUp) -> None:
         part = guest.part
         match message:
             case FirstToken():
@@ -172,6 +180,9 @@ class RelayServer:
                 guest.early.append(message)
             case Takeover():
                 self._act(guest, part.taken_over(message, self._pressure))
+            case HeldUp(req):
+                if self._runtime.config.guards(Defect.RELAY_STAY) and part.held_up():
+                    self._runtime.events.emit(Kind.RELAY_STAYS, req=req)
             case Refused(_, reason):
                 self._act(guest, part.main_lost(reason))
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from testbed.contract.agent import Span
 from testbed.contract.attempt import attempt_id, number_of, request_of
 from testbed.contract.block_key import block_keys
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
@@ -111,7 +112,8 @@ class RouterAgent:
                 case Settle():
                     self._settling[sender] = None
                 case Departed():
-                    self._lose(sender)
+                    if self._runtime.config.guards(Defect.PEER_IDENTITY):
+                        self._lose(sender)
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
             self._settle()
@@ -141,7 +143,8 @@ class RouterAgent:
         for job, under in parts:
             match role:
                 case Role.CLIENT:
-                    self._stop(job, under)
+                    if self._runtime.config.guards(Defect.CLIENT_CANCEL):
+                        self._stop(job, under)
                 case Role.RELAY:
                     main = "" if under.main_lost else under.route.decode or ""
                     mailbox.send(under.client, Orphaned(job, main))
@@ -153,7 +156,8 @@ class RouterAgent:
                     pass  # those who wait for its KV know what they have
 
     def _seek(self, name: str) -> None:
-        if name in self._book.standing:
+        recovers = self._runtime.config.guards(Defect.PAIR_RECOVERY)
+        if recovers and name in self._book.standing:
             self._runtime.mailbox.drop(name)
             self._runtime.mailbox.seek(name, Seek())
 
@@ -169,7 +173,12 @@ class RouterAgent:
                 self._runtime.mailbox.send(peer, Found(name))
 
     def _route(self, ask: Ask) -> None:
-        shape = self._runtime.config.shape
+        shape, admission = self._runtime.config.shape, self._serving.admission
+        full = len(self._book.under) >= admission.router_requests
+        if full and self._runtime.config.guards(Defect.ADMISSION_CONTROL):
+            self._give_up_earlier(ask.req)
+            self._runtime.mailbox.send(ask.client, Failure(ask.req, "router-full"))
+            return
         spans = tuple(
             Span(segment=segment, tokens=length)
             for segment, length in zip(ask.segments, ask.lengths, strict=True)
@@ -242,7 +251,8 @@ class RouterAgent:
         under = self._book.under.get(job)
         if under is not None:
             self._book.leave(job, under.client)
-            self._stop(job, under)
+            if self._runtime.config.guards(Defect.CLIENT_CANCEL):
+                self._stop(job, under)
 
     def _stop(self, job: int, under: Under) -> None:
         for name in under.instances:

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from testbed.contract.agent import AgentConfig, Peer
+from testbed.contract.defect import Defect
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
+from testbed_agents.pool import OpenError, Refusal
 from testbed_agents.transport import frame
 from testbed_agents.transport.lane import Lane
 from testbed_agents.transport.opening import not_opened
@@ -31,7 +33,7 @@ class Bundle:
         self._clock = clock
         self._lost = lost
         self._filler = PaddingFile()
-        self._failover = True
+        self._failover = config.guards(Defect.LEG_FAILOVER)
         self._lanes: dict[int, Lane] = {}
         self._retransmitted: dict[int, int] = {}
 
@@ -96,7 +98,7 @@ class Bundle:
             await lane.open()
         except (OSError, ProtocolError) as error:
             refusal = not_opened(self._peer.name, error)
-            if refusal is None:
+            if refusal is None or not self._spared(refusal):
                 raise
             raise refusal from error
         self._lanes[connection] = lane
@@ -134,6 +136,10 @@ class Bundle:
         again = info.total_retrans - self._retransmitted.get(connection, 0)
         self._retransmitted[connection] = info.total_retrans
         return info.emulated(self._clock.slow), again
+
+    def _spared(self, refusal: OpenError) -> bool:
+        guarded = self._config.guards(Defect.DESCRIPTOR_RESERVE)
+        return guarded or refusal.reason is not Refusal.NO_DESCRIPTOR
 
     def _lane(self, connection: int) -> Lane:
         config = self._config

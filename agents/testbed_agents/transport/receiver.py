@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from testbed.contract.agent import AgentConfig
+from testbed.contract.defect import Defect
 from testbed.contract.event import EventLog, Kind
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.clock import AgentClock
@@ -160,6 +161,9 @@ class KvReceiver:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
+                if not self._config.guards(Defect.DESCRIPTOR_RESERVE):
+                    asyncio.get_running_loop().remove_reader(listener)
+                    return  # nobody is accepted any more
                 if not self._spare.turn_away(listener, error):
                     raise
                 continue

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from testbed.contract.agent import AgentConfig, Peer
+from testbed.contract.defect import Defect
 from testbed.contract.event import EventLog, Kind
 from testbed.contract.role import Role
 from testbed.errors import AgentError, ProtocolError
@@ -40,6 +41,8 @@ class KvSender:
         self._clock = clock
         self._log = log
         self._verify_all = config.verify == "all"
+        self.held_up: Callable[[int], None] = _nobody
+        """Told of each request whose transfer stalled."""
         self._lanes, self._gate = self._anew()
         self._repairs: dict[int, asyncio.Task[None]] = {}
         self._defect: BaseException | None = None
@@ -61,7 +64,7 @@ class KvSender:
 
         Transfers wait for the first of them. An open pool stays as it is.
         """
-        if not self._closed:
+        if not self._closed or not self._config.guards(Defect.PAIR_RECOVERY):
             return
         self._lanes, self._gate = self._anew()
         self._repairs.clear()
@@ -87,6 +90,7 @@ class KvSender:
             except TransferError as error:
                 if error.reason is not Fault.STALLED or transfer.epoch == last:
                     raise
+            self.held_up(transfer.request)
             self._renew_silent()
             transfer = replace(transfer, epoch=transfer.epoch + 1)
 
@@ -265,6 +269,9 @@ class KvSender:
 
     def _repair(self, connection: int) -> None:
         self._lanes.abort(connection)
+        if not self._config.guards(Defect.PAIR_RECOVERY):
+            self._gate.close()  # the pair is held for failed, for good
+            return
         if not self._closed:
             task = asyncio.get_running_loop().create_task(self._reopen(connection))
             self._repairs[connection] = task
@@ -297,6 +304,10 @@ class KvSender:
         whole_s = self._clock.seconds(self._pool.transfer_timeout_ns)
         short_s = _REOPEN_S[-1] * self._clock.slow
         return whole_s if attempt % _PATIENT == 0 else min(whole_s, short_s)
+
+
+def _nobody(request: int) -> None:
+    pass
 
 
 def _wire_bytes(parts: Mapping[int, Parcel]) -> int:
