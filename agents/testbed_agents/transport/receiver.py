@@ -20,12 +20,13 @@ from testbed_agents.transport.epochs import Epochs
 from testbed_agents.transport.fault import Fault, FrameError
 from testbed_agents.transport.inlet import Inlet
 from testbed_agents.transport.part import Part
-from testbed_agents.transport.spare import SpareDescriptor
+from testbed_agents.transport.spare import SpareDescriptor, is_none_left
 from testbed_agents.transport.transfer import IncomingTransfer
 
 Handler: TypeAlias = Callable[[IncomingTransfer], Awaitable[None]]
 
 _BACKLOG = 4096
+_LISTEN_AGAIN_S = 0.1
 MAX_CONNECTIONS = 16_384
 """Connections beyond this are closed unanswered."""
 
@@ -161,12 +162,10 @@ class KvReceiver:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if not self._config.guards(Defect.DESCRIPTOR_RESERVE):
-                    asyncio.get_running_loop().remove_reader(listener)
-                    return  # nobody is accepted any more
-                if not self._spare.turn_away(listener, error):
+                if not is_none_left(error):
                     raise
-                continue
+                self._turn_away(listener)
+                return
             connection.setblocking(False)
             if len(self._inlets) >= MAX_CONNECTIONS:
                 connection.close()
@@ -179,6 +178,20 @@ class KvReceiver:
             self._expect(inlet)
             if self._held:
                 inlet.hold(True)
+
+    def _turn_away(self, listener: socket.socket) -> None:
+        """No descriptor is left: refuse who waits, or listen no more for a while."""
+        guarded = self._config.guards(Defect.DESCRIPTOR_RESERVE)
+        if guarded and self._spare.turn_away(listener):
+            return
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)  # it stays readable: we would turn for ever
+        if guarded:
+            loop.call_later(_LISTEN_AGAIN_S * self._clock.slow, self._listen_again, listener)
+
+    def _listen_again(self, listener: socket.socket) -> None:
+        if self._work is not None and listener is self._listener:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def _expect(self, inlet: Inlet) -> None:
         """Something must be complete within the transfer's time: the hello or a transfer."""

@@ -8,6 +8,7 @@ its sender knows at once that it is refused.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -15,6 +16,11 @@ import socket
 from testbed_agents.transport.connection import reset
 
 _NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+def is_none_left(error: OSError) -> bool:
+    """Whether an error says that the process or the machine may open no more files."""
+    return error.errno in _NONE_LEFT
 
 
 class SpareDescriptor:
@@ -34,16 +40,25 @@ class SpareDescriptor:
             os.close(self._fd)
             self._fd = None
 
-    def turn_away(self, listener: socket.socket, error: OSError) -> bool:
-        """Whether ``error`` says that no descriptor is left; the first that waits is then reset."""
-        if error.errno not in _NONE_LEFT or self._fd is None:
-            return False
+    def turn_away(self, listener: socket.socket) -> bool:
+        """Reset all that wait to be accepted; False where even the spare one does not help.
+
+        A limit may lie below its number. And accept(2) asks for a descriptor before it looks
+        whether anybody waits: so only without the spare one is it seen that nobody does.
+        """
         self.give_back()
+        helped = True
         try:
-            connection, _ = listener.accept()
-            reset(connection)
-        except (BlockingIOError, ConnectionAbortedError):
-            pass  # it went by itself
+            while True:
+                connection, _ = listener.accept()
+                reset(connection)
+        except ConnectionAbortedError:
+            pass  # it went by itself; another may wait, and makes the listener readable again
+        except OSError as error:
+            helped = not is_none_left(error)
+            if helped and not isinstance(error, BlockingIOError):
+                raise
         finally:
-            self.take()
-        return True
+            with contextlib.suppress(OSError):
+                self.take()
+        return helped
