@@ -85,6 +85,13 @@ def test_a_pool_that_was_closed_opens_anew() -> None:
     run(scene)
 
 
+async def heard(connection: socket.socket, port: int) -> bytes:
+    """What the receiver says to who only connects."""
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(connection, ("127.0.0.1", port))
+    return await loop.sock_recv(connection, 1)
+
+
 def incoming(request: int, epoch: int) -> IncomingTransfer:
     return IncomingTransfer(request, epoch, (), 1, "p1", 0)
 
@@ -120,10 +127,8 @@ def test_without_descriptors_a_connection_is_refused_and_the_others_go_on() -> N
                     kept.append(socket.socket())
                 except OSError:
                     break
-            loop = asyncio.get_running_loop()
             with pytest.raises(ConnectionResetError):
-                await loop.sock_connect(other, ("127.0.0.1", pair.port))
-                await loop.sock_recv(other, 1)
+                await heard(other, pair.port)
             assert (await pair.sender.send(transfer(1))).request == 1
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, before)
