@@ -13,6 +13,7 @@ steps on the clock and the real model, and carries its messages.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from testbed.contract.defect import Defect
@@ -219,7 +220,12 @@ class DecodeServer:
         Its word where they end comes over another connection, and may come after them.
         """
         if answer.part.other.awaits_rows:
-            await answer.settled.wait()
+            patience_ns = self._runtime.config.pool.transfer_timeout_ns
+            try:
+                async with asyncio.timeout(self._runtime.clock.seconds(patience_ns)):
+                    await answer.settled.wait()
+            except TimeoutError as error:
+                raise refusal(transfer, "RLD does not say where its part ends") from error
         rows = self._model.restore(transfer.blocks)
         other, held = answer.part.other, answer.held
         if not other.awaits_rows or held.kv is None or rows.length != other.end:
