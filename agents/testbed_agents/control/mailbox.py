@@ -28,6 +28,8 @@ QUEUE_MAX = 100_000
 """Messages that may wait for one peer; who lets more wait is taken for lost."""
 WAITING_QUEUE = 8
 """The same where sending waits: as few as make the wait seen."""
+_WAITING_BUFFER = 4_608
+"""Bytes that the kernel takes besides, where sending waits: its least (tcp(7))."""
 _OPEN_AGAIN_S = 0.1
 """Pause before a connection is opened for which no descriptor was left."""
 _NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
@@ -98,6 +100,8 @@ class Mailbox:
         outbox: zmq.Socket[bytes] = self._context.socket(zmq.PUSH)
         outbox.setsockopt(zmq.SNDHWM, self._queue)
         outbox.setsockopt(zmq.LINGER, 1_000)
+        if not self._flags:
+            outbox.setsockopt(zmq.SNDBUF, _WAITING_BUFFER)
         if beat:
             outbox.setsockopt(zmq.HEARTBEAT_IVL, round(_BEAT_MS * self._slow))
             outbox.setsockopt(zmq.HEARTBEAT_TIMEOUT, round(_SILENCE_MS * self._slow))
