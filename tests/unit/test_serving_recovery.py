@@ -15,6 +15,7 @@ from testbed_agents.control.message import Message
 from testbed_agents.control.plane import Assign, Back, Found, HeldUp, Lost, Matched, Note, Seek
 from testbed_agents.handoff.message import Cancel, Ending, Evicted, Failure
 from tests.fakes import decode_stage, prefill_stage
+from tests.fakes.decode_stage import BLOCK
 from tests.fakes.jump_loop import until_idle
 from tests.unit.test_router_agent import Desk, played
 
@@ -275,3 +276,26 @@ def test_rld_stays_up_to_twice_as_far_while_the_wan_stalls(
     (end,) = stage.events(Kind.RELAY_END)
     assert (end["tokens"], end["cause"]) == (tokens, "cap")
     assert len(stage.events(Kind.RELAY_STAYS)) == (held > 0 and on)
+
+
+@pytest.mark.parametrize("node", ["md1", "r1"])
+def test_cancelled_a_hundred_times_a_decode_instance_keeps_nothing(node: str) -> None:
+    async def scene(stage: decode_stage.Stage) -> None:
+        note = "released" if node == "md1" else "relayed"
+        for req in range(1, 101):
+            if node == "md1":
+                stage.prepare(req, blocks=1 + req % 3)
+            else:
+                stage.relay(req, blocks=1 + req % 3)
+            await until_idle()
+            if req % 3:
+                await stage.kv(req)
+            await stage.at_ms(req * 40 + req % 13)
+            stage.post.say("rt1", Cancel(req))
+            if not req % 3 and node == "md1":
+                stage.post.say("p1", Failure(req, "cancelled"))  # P's word that no KV comes
+            await stage.until_noted(note, req)
+
+    # play raises where a lock, a reservation or device memory is still held
+    stage = decode_stage.play(node, scene, memory_tokens=20 * BLOCK)
+    assert len(stage.shown(1)) < 12

@@ -17,6 +17,7 @@ from testbed.contract.agent import Request
 from testbed.contract.event import Kind
 from testbed.errors import AgentError
 from testbed_agents.client.session import Asked
+from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Failed, Submit, Tokens
 from testbed_agents.runtime import Runtime
 
@@ -187,6 +188,8 @@ async def _listen(runtime: Runtime, answers: Answers) -> None:
             case Failed(req, reason):
                 if answers.is_open(req):
                     _fail(runtime, answers, req, reason)
+            case Departed():
+                pass  # it takes nothing, and is sent nothing any more
             case _:
                 raise AgentError("obey a control message", sender, type(message).__name__)
 
