@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -55,6 +56,19 @@ def test_who_is_lost_again_before_it_is_back_is_sought_again() -> None:
         await until_idle()
         assert desk.to("md1").count(Seek()) == 2
         assert [m for to, m in desk.sent if to == "c1"].count(Lost("md1")) == 1
+
+    played(scene)
+
+
+def test_other_ways_to_it_are_tried_ever_less_often() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.say("md1", gone())
+        for seconds, times in ((1, 1), (2, 2), (4, 3), (8, 4), (20, 5), (32, 6)):
+            await asyncio.sleep(seconds)
+            assert desk.to("md1").count(Seek()) == times
+        desk.say("md1", Back())
+        await asyncio.sleep(100)
+        assert desk.to("md1").count(Seek()) == 6
 
     played(scene)
 
