@@ -15,8 +15,6 @@ forgets what it was asked and is chosen again (``Found``).
 
 from __future__ import annotations
 
-import asyncio
-
 from testbed.contract.agent import Span
 from testbed.contract.attempt import attempt_id, number_of, request_of
 from testbed.contract.block_key import block_keys
@@ -38,7 +36,6 @@ from testbed_agents.control.plane import (
     Orphaned,
     Prepare,
     Relay,
-    Seek,
     Settle,
     Settled,
 )
@@ -47,11 +44,9 @@ from testbed_agents.router.alone import without_main
 from testbed_agents.router.book import Book, Standing, Under
 from testbed_agents.router.decide import Decider, Route
 from testbed_agents.router.picture import Picture
+from testbed_agents.router.seeking import Seeking
 from testbed_agents.router.view import RequestFacts
 from testbed_agents.runtime import Runtime, until_stopped
-
-SEEK_S, SEEK_MOST_S = 2.0, 32.0
-"""How long one way to who was lost is tried at first, and at most; it doubles."""
 
 
 class RouterAgent:
@@ -79,7 +74,7 @@ class RouterAgent:
         self._index = {role: PrefixIndex(blocks) for role, blocks in budgets.items() if blocks}
         self._roles = {peer.name: peer.role for peer in config.peers}
         self._lost: set[str] = set()
-        self._seeking: dict[str, asyncio.TimerHandle] = {}
+        self._seeking = Seeking(runtime)
         self._settling: dict[str, None] = {}
         """Clients that wait until nobody works for them."""
         self._tried: dict[int, frozenset[str]] = {}
@@ -161,29 +156,16 @@ class RouterAgent:
                 case _:
                     pass  # those who wait for its KV know what they have
 
-    def _seek(self, name: str, patience_s: float = SEEK_S) -> None:
-        """Tries to reach who was lost; after a while over another source port, so perhaps leg."""
+    def _seek(self, name: str) -> None:
         recovers = self._runtime.config.guards(Defect.PAIR_RECOVERY)
-        if not recovers or name not in self._book.standing:
-            return
-        self._stop_seeking(name)
-        self._runtime.mailbox.drop(name)
-        self._runtime.mailbox.seek(name, Seek())
-        later_s = min(2 * patience_s, SEEK_MOST_S)
-        self._seeking[name] = asyncio.get_running_loop().call_later(
-            patience_s * self._runtime.config.slow, self._seek, name, later_s
-        )
-
-    def _stop_seeking(self, name: str) -> None:
-        again = self._seeking.pop(name, None)
-        if again is not None:
-            again.cancel()
+        if recovers and name in self._book.standing:
+            self._seeking.begin(name)
 
     def _find(self, name: str) -> None:
         """Who was lost works for nobody now, and may be chosen again."""
         if name not in self._lost:
             return
-        self._stop_seeking(name)
+        self._seeking.end(name)
         self._lost.discard(name)
         self._book.find(name)
         self._runtime.events.emit(Kind.INSTANCE_FOUND, peer=name, role=self._roles[name].value)

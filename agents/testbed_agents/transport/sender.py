@@ -19,14 +19,10 @@ from testbed_agents.transport.bundle import Bundle
 from testbed_agents.transport.connection import require_port_choice
 from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.pieces import Parcel, parcels_of
+from testbed_agents.transport.reopening import patience_s, pause_s
 from testbed_agents.transport.stall import SILENCE_MS
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 
-_REOPEN_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses before attempts to replace a broken connection; the last one repeats, and is as long as
-most attempts may take."""
-_PATIENT = 16
-"""One attempt in so many has all the time of a transfer."""
 LEGS_TRIED = 4
 """Most connections that a transfer is tried over while their legs are down."""
 
@@ -284,26 +280,17 @@ class KvSender:
     async def _reopen(self, connection: int) -> None:
         attempt = 0
         while True:
-            await asyncio.sleep(_REOPEN_S[min(attempt, len(_REOPEN_S) - 1)] * self._clock.slow)
+            await asyncio.sleep(pause_s(attempt) * self._clock.slow)
+            within_s = patience_s(attempt, self._pool.transfer_timeout_ns / 1e9)
             attempt += 1
             try:
-                async with asyncio.timeout(self._patience_s(attempt)):
+                async with asyncio.timeout(within_s * self._clock.slow):
                     await self._lanes[connection].open()
             except (OSError, ProtocolError):
                 continue  # the receiver may be away: try again until we are closed
             del self._repairs[connection]
             self._gate.restore(connection)
             return
-
-    def _patience_s(self, attempt: int) -> float:
-        """How long a connection may take to be opened anew, on the loop's time.
-
-        The kernel repeats a lost SYN after 1 s, 3 s, 7 s: a fresh attempt looks sooner whether the
-        leg is up again. Every so often one has the time that a slow handshake needs.
-        """
-        whole_s = self._clock.seconds(self._pool.transfer_timeout_ns)
-        short_s = _REOPEN_S[-1] * self._clock.slow
-        return whole_s if attempt % _PATIENT == 0 else min(whole_s, short_s)
 
 
 def _nobody(request: int) -> None:
