@@ -50,7 +50,7 @@ class Kind(StrEnum):
     POOL_SUSPENDED = "pool.suspended"  # req, peer, conn, busy, waiting
     POOL_RESUMED = "pool.resumed"  # req, peer, conn, busy, waiting
     # req, peer, reason (queue-full | timeout | closed | cancelled, or why no connection could be
-    # opened: no-port | no-descriptor | refused | unreachable | timeout)
+    # opened: no-port | no-descriptor | refused | unreachable | unanswered | timeout)
     POOL_REFUSED = "pool.refused"
     # where a discipline opens on demand: between queued and acquired (or refused)
     CONNECTION_OPENING = "connection.opening"  # req, peer, conn

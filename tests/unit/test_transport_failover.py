@@ -8,6 +8,7 @@ import socket
 
 import pytest
 
+from testbed.contract.pool import Lanes
 from testbed.errors import TestbedError
 from testbed_agents.pool import AcquireError
 from testbed_agents.transport import Fault, TransferError
@@ -159,3 +160,35 @@ def test_where_the_spare_one_does_not_help_that_is_said() -> None:
 def test_transfer_errors_name_their_reason() -> None:
     error: TestbedError = TransferError(Fault.STALLED, "md1", "nothing heard for 1000 ms")
     assert "stalled: nothing heard" in str(error)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_connection_that_nobody_answers_is_opened_over_another_port(
+    on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("testbed_agents.pool.opening.ANSWER_NS", 50_000_000)
+
+    async def scene(pair: Pair) -> None:
+        pair.sender._failover = on
+        lanes = pair.sender._lanes
+        opened = lanes.open
+        tried: list[int] = []
+
+        async def open_(connection: int) -> None:
+            tried.append(connection)
+            if connection % 2 == 0:
+                await asyncio.Event().wait()  # its leg is down
+            await opened(connection)
+
+        monkeypatch.setattr(lanes, "open", open_)
+        if on:
+            assert (await pair.sender.send(transfer(1))).connection == 1
+            assert tried == [0, 1]
+            (refused,) = pair.events(0, "pool.refused")
+            assert refused["reason"] == "unanswered"
+        else:
+            with pytest.raises(AcquireError, match="timeout"):
+                await pair.sender.send(transfer(1))
+            assert tried == [0]
+
+    run(scene, discipline=Lanes(), acquire_s=1)

@@ -23,6 +23,9 @@ class Refusal(StrEnum):
     REFUSED = "refused"
     """Nobody listens there, or the receiver ended the connection before it was of use."""
     UNREACHABLE = "unreachable"
+    UNANSWERED = "unanswered"
+    """Nobody answered in ``opening.ANSWER_NS``: the leg may be down. Another source port, and so
+    perhaps leg, is worth an attempt."""
 
 
 class AcquireError(TestbedError):

@@ -13,7 +13,7 @@ from testbed.contract.event import EventLog, Kind
 from testbed.contract.role import Role
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
-from testbed_agents.pool import Claim, Lease, PoolGate
+from testbed_agents.pool import AcquireError, Claim, Lease, PoolGate, Refusal
 from testbed_agents.transport import frame
 from testbed_agents.transport.bundle import Bundle
 from testbed_agents.transport.connection import require_port_choice
@@ -23,6 +23,7 @@ from testbed_agents.transport.reopening import patience_s, pause_s
 from testbed_agents.transport.stall import SILENCE_MS
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 
+_LEG_DOWN = (Fault.STALLED, Refusal.UNANSWERED)
 LEGS_TRIED = 4
 """Most connections that a transfer is tried over while their legs are down."""
 
@@ -37,6 +38,7 @@ class KvSender:
         self._clock = clock
         self._log = log
         self._verify_all = config.verify == "all"
+        self._failover = config.guards(Defect.LEG_FAILOVER)
         self.held_up: Callable[[int], None] = _nobody
         """Told of each request whose transfer stalled."""
         self._lanes, self._gate = self._anew()
@@ -82,22 +84,22 @@ class KvSender:
         last = transfer.epoch + LEGS_TRIED - 1
         while True:
             try:
-                return await self._send(transfer)
-            except TransferError as error:
-                if error.reason is not Fault.STALLED or transfer.epoch == last:
+                return await self._send(transfer, transfer.epoch == last or not self._failover)
+            except (TransferError, AcquireError) as error:
+                if error.reason not in _LEG_DOWN or transfer.epoch == last:
                     raise
             self.held_up(transfer.request)
             self._renew_silent()
             transfer = replace(transfer, epoch=transfer.epoch + 1)
 
-    async def _send(self, transfer: OutgoingTransfer) -> Receipt:
+    async def _send(self, transfer: OutgoingTransfer, patient: bool) -> Receipt:
         if self._defect is not None:
             raise AgentError(
                 "replace a connection", self._peer.name, str(self._defect)
             ) from self._defect
         parcel = Parcel(transfer, self._pool.chunk_bytes, self._verify_all)
         claim = Claim(parcel.layout.wire_bytes, transfer.due_ns)
-        lease = await self._gate.acquire(transfer.request, claim)
+        lease = await self._gate.acquire(transfer.request, claim, patient)
         others = await self._join(transfer, parcel, lease)
         parcels: tuple[Parcel, ...] = (parcel,)
         if others:
@@ -105,6 +107,7 @@ class KvSender:
             parcels = parcels_of(transfer, self._pool.chunk_bytes, self._verify_all, count)
         parts = dict(zip((lease.connection, *others), parcels, strict=True))
         sound: set[int] = set()
+        stalled = False
         try:
             ack = await self._transmit(transfer, parts, lease, sound)
             if ack.status is not frame.Status.APPLIED:
@@ -118,6 +121,7 @@ class KvSender:
             )  # fmt: skip
         except (TransferError, asyncio.CancelledError) as error:
             self._emit_failed(transfer.request, lease.connection, error)
+            stalled = isinstance(error, TransferError) and error.reason is Fault.STALLED
             raise
         finally:
             for connection in parts:
@@ -126,7 +130,8 @@ class KvSender:
                 self._gate.leave(transfer.request, connection, connection in sound)
                 if connection not in sound and self._gate.state.standing:
                     self._repair(connection)
-            self._give_back(transfer.request, lease.connection, lease.connection in sound)
+            healthy = lease.connection in sound
+            self._give_back(transfer.request, lease.connection, healthy, stalled)
         return Receipt(transfer.request, lease.connection, wire_bytes, lease.wait_ns, duration_ns)
 
     async def close(self) -> None:
@@ -156,11 +161,13 @@ class KvSender:
             self._give_back(transfer.request, lease.connection, usable)
             raise
 
-    def _give_back(self, request: int, connection: int, healthy: bool) -> None:
+    def _give_back(
+        self, request: int, connection: int, healthy: bool, stalled: bool = False
+    ) -> None:
         if healthy:
             self._gate.release(request, connection)
         else:
-            if self._gate.retire(connection, request):
+            if self._gate.retire(connection, request, last=stalled):
                 self._repair(connection)
 
     async def _transmit(
@@ -260,7 +267,7 @@ class KvSender:
     def _lost(self, connection: int) -> None:
         # a connection that has just been given out is left to its holder, who will notice
         idle = not self._closed and self._gate.state.is_idle(connection)
-        if idle and self._gate.retire(connection):
+        if idle and self._gate.retire(connection, last=True):
             self._repair(connection)
 
     def _repair(self, connection: int) -> None:
