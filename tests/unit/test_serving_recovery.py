@@ -151,6 +151,16 @@ def test_p_forgets_everything_and_says_that_it_is_back() -> None:
     stage.nothing_is_left()
 
 
+def test_p_stops_at_once_though_a_match_never_comes() -> None:
+    async def scene(stage: prefill_stage.Stage) -> None:
+        stage.assign(1)
+        await stage.after_ms(50)
+
+    stage = prefill_stage.play(scene)
+    assert stage.clock.now_ns() < 100_000_000
+    stage.nothing_is_left()
+
+
 def test_p_sends_again_to_a_receiver_that_is_back() -> None:
     async def scene(stage: prefill_stage.Stage) -> None:
         stage.post.say("rt1", Lost("md1"))

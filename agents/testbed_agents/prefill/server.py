@@ -102,6 +102,9 @@ class PrefillServer:
             await until_stopped(
                 self._runtime.stop, self._listen(transfers), self._compute(transfers)
             )
+            for work in self._works.values():  # it may wait for a match that never comes
+                if work.sending is not None:
+                    work.sending.cancel()
         under_way = len(self._works)
         for work in self._works.values():  # still in the queue: the others have ended by now
             work.match.release()
