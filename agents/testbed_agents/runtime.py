@@ -19,7 +19,7 @@ from testbed.contract.event import EventLog, Kind
 from testbed.contract.progress import FOLDER, Mark
 from testbed.contract.role import Role
 from testbed_agents.clock import AgentClock, new_loop
-from testbed_agents.control.mailbox import Mailbox
+from testbed_agents.control.mailbox import QUEUE_MAX, WAITING_QUEUE, Mailbox
 from testbed_agents.descriptors import raise_descriptors
 from testbed_agents.trouble import Trouble
 
@@ -150,9 +150,11 @@ async def _drive(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    waits = not config.guards(Defect.NONBLOCKING_CONTROL)
     with Mailbox(
-        config.node, config.address, config.control_port, config.peers, config.slow
-    ) as mailbox:
+        config.node, config.address, config.control_port, config.peers, config.slow,
+        queue=WAITING_QUEUE if waits else QUEUE_MAX, incarnation=config.incarnation, waits=waits,
+    ) as mailbox:  # fmt: skip
         trouble = Trouble(config, clock, events, mailbox.silence)
         runtime = Runtime(config, clock, events, mailbox, mark, stop, ready, trouble)
         await trouble.beside(main(runtime))

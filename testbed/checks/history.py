@@ -237,6 +237,8 @@ _UNREAD = frozenset(
         Kind.NODE_BACK,
         Kind.SHAPING_LOST,
         Kind.STEP_LATE,
+        Kind.INSTANCE_FOUND,
+        Kind.RELAY_STAYS,
     }
 )
 _KINDS = {kind.value: kind for kind in Kind}

@@ -11,6 +11,7 @@ from testbed.checks.authority_single import AuthoritySingle
 from testbed.checks.barrier_passed import BarrierPassed
 from testbed.checks.bytes_conserved import BytesConserved
 from testbed.checks.cache_conserved import CacheConserved
+from testbed.checks.cancel_heard import CancelHeard
 from testbed.checks.case import Case, read_case
 from testbed.checks.check import Check
 from testbed.checks.deadline_kept import DeadlineKept
@@ -19,6 +20,7 @@ from testbed.checks.endings import endings
 from testbed.checks.expectation import Expectation, compare
 from testbed.checks.faults_kept import FaultsKept
 from testbed.checks.finding import Finding, Status
+from testbed.checks.gone_noticed import GoneNoticed
 from testbed.checks.ids_told import IdsTold
 from testbed.checks.links_faithful import LinksFaithful
 from testbed.checks.littles_law import LittlesLaw
@@ -27,6 +29,7 @@ from testbed.checks.on_time import OnTime
 from testbed.checks.pages_owned import PagesOwned
 from testbed.checks.payload_sampled import PayloadSampled
 from testbed.checks.pool_kept import PoolBounded, PoolFair
+from testbed.checks.queues_bounded import QueuesBounded
 from testbed.checks.record_complete import RecordComplete
 from testbed.checks.retries_bounded import RetriesBounded
 from testbed.checks.route_kept import RouteKept
@@ -64,6 +67,9 @@ CHECKS: tuple[Check, ...] = (
     PoolBounded(),
     PoolFair(),
     DeadlineKept(),
+    QueuesBounded(),
+    GoneNoticed(),
+    CancelHeard(),
     LittlesLaw(),
     DropsExplained(),
 )

@@ -21,11 +21,11 @@ def due_spans(fault: PlannedFault, reached_ns: Mapping[str, int]) -> tuple[Span,
 
 
 def killed_at(plan: Plan, reached_ns: Mapping[str, int]) -> dict[str, int]:
-    """Node to the time (ns since the barrier) at which a fault of the plan kills it."""
+    """Node to the time (ns since the barrier) at which a fault of the plan ends it."""
     return {
         node: span.begin_ns
         for fault in plan.faults
-        if isinstance(fault, NodeFault) and fault.act == "kill"
+        if isinstance(fault, NodeFault) and fault.act in ("kill", "restart")
         for span in due_spans(fault, reached_ns)
         for node in fault.nodes
     }

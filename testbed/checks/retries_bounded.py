@@ -11,7 +11,9 @@ from testbed.contract.event import Kind
 from testbed.contract.guard import Guard
 
 PEER_FAILED = "peer-failed"
-TIMEOUT = "timeout"
+TIMEOUT, STALLED = "timeout", "stalled"
+MOST_STALLS = 3
+"""So often a transfer goes on over another leg at once, outside of its budget."""
 MOST_TURNS = 64
 _SLACK_NS = 1_000_000
 """A pause may end so much early by two readings of a clock."""
@@ -58,12 +60,14 @@ class RetriesBounded:
 def _faults(tries: _Tries, guard: Guard) -> list[str]:
     """What is wrong with one transfer's attempts."""
     wrong: list[str] = []
-    if len(tries.starts) > guard.retries + 1:
-        wrong.append(f"{len(tries.starts)} attempts, the budget is {guard.retries + 1}")
+    stalls = 0
     for number, (failure, following) in enumerate(
         zip(tries.failures, tries.starts[1:], strict=False)
     ):
-        pause_ns = guard.backoff_ns << min(number, 32)
+        if failure.reason.startswith(STALLED) and stalls < MOST_STALLS:
+            stalls += 1
+            continue
+        pause_ns = guard.backoff_ns << min(number - stalls, 32)
         if following.t - failure.t < pause_ns - _SLACK_NS:
             wrong.append(
                 f"tried again after {(following.t - failure.t) / 1e6:.3f} ms, "
@@ -73,4 +77,6 @@ def _faults(tries: _Tries, guard: Guard) -> list[str]:
         least = min(2 * before.turns, before.blocks, MOST_TURNS)
         if failure.reason.startswith(TIMEOUT) and following.turns < least:
             wrong.append(f"what took too long in {before.turns} part(s) was sent again as it was")
+    if len(tries.starts) - stalls > guard.retries + 1:
+        wrong.append(f"{len(tries.starts) - stalls} attempts, the budget is {guard.retries + 1}")
     return wrong

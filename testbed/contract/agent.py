@@ -128,6 +128,10 @@ class Window(Record):
         return self.warm_up_ns + self.measure_ns + self.drain_ns
 
 
+def _is_zero(value: int) -> bool:
+    return value == 0
+
+
 def _is_false(value: bool) -> bool:
     return not value
 
@@ -180,6 +184,8 @@ class AgentConfig(Record):
     """Path of this agent's event file."""
     slow: float = Field(default=1.0, ge=1, exclude_if=_is_one)
     """Seconds of CLOCK_REALTIME that one emulated second takes; all other times are emulated."""
+    incarnation: int = Field(default=0, ge=0, exclude_if=_is_zero)
+    """Which life of this agent it is: one that was started anew is another agent."""
     faults: tuple[AgentFault, ...] = Field(default=(), exclude_if=_is_without_faults)
     """What this agent does to itself, and when."""
     defects: tuple[Defect, ...] = Field(default=(), exclude_if=_has_no_defects)

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     # req, pipeline, prefill, decode, relay, reason, prefill_hit, decode_hit (blocks it believes in)
     REQUEST_ROUTED = "request.routed"
     INSTANCE_LOST = "instance.lost"  # peer, role, under_way (requests that it had a part in)
+    INSTANCE_FOUND = "instance.found"  # peer, role; it was lost, and may be chosen again
     # prefill
     PREFILL_QUEUED = "prefill.queued"  # req
     PREFILL_START = "prefill.start"  # req, uncached, context, real_tokens
@@ -49,7 +50,7 @@ class Kind(StrEnum):
     POOL_SUSPENDED = "pool.suspended"  # req, peer, conn, busy, waiting
     POOL_RESUMED = "pool.resumed"  # req, peer, conn, busy, waiting
     # req, peer, reason (queue-full | timeout | closed | cancelled, or why no connection could be
-    # opened: no-port | no-descriptor | refused | unreachable | timeout)
+    # opened: no-port | no-descriptor | refused | unreachable | unanswered | timeout)
     POOL_REFUSED = "pool.refused"
     # where a discipline opens on demand: between queued and acquired (or refused)
     CONNECTION_OPENING = "connection.opening"  # req, peer, conn
@@ -75,6 +76,7 @@ class Kind(StrEnum):
     # relay and main decode
     # req, tokens, cause, ids (tokens told to MD); size = bytes of the messages that told them
     RELAY_END = "relay.end"
+    RELAY_STAYS = "relay.stays"  # req; RLD may go on twice as far, because the WAN stalls
     # req, again (after a preemption), held and waiting (sequences); size = bytes of KV held
     SEQUENCE_ADMITTED = "sequence.admitted"
     # req, tokens (of its answer, to be computed again), held, waiting; size = bytes of KV held

@@ -50,6 +50,24 @@ class DeviceLimits(Record):
     """Room that admission leaves for each running sequence to grow."""
 
 
+class Admission(Record):
+    """How much may be under way before what comes is refused."""
+
+    router_requests: int = Field(default=16_384, gt=0)
+    """Requests that were routed and have not ended."""
+    prefill_requests: int = Field(default=8_192, gt=0)
+    """Requests that wait at one P, or are computed there."""
+    decode_requests: int = Field(default=8_192, gt=0)
+    """Requests at one MD, from the router's word to their end."""
+
+
+_ANY = Admission()
+
+
+def _is_any(admission: Admission) -> bool:
+    return admission == _ANY
+
+
 class Serving(Record):
     """All that routing, prefilling and handing over are decided by.
 
@@ -69,6 +87,7 @@ class Serving(Record):
     handoff: HandoffConfig = HandoffConfig()
     first_token: FirstToken = FirstToken.DECODE
     memory: DeviceLimits = DeviceLimits()
+    admission: Admission = Field(default=_ANY, exclude_if=_is_any)
     chunk_tokens: int = Field(gt=0)
     prefill_batch: int = Field(gt=0)
     match_timeout_ns: int = Field(gt=0)

@@ -31,6 +31,9 @@ CHECK_NAMES: tuple[str, ...] = (
     "pool-bounded",
     "pool-first-come",
     "deadline-kept",
+    "queues-bounded",
+    "gone-noticed",
+    "cancel-heard",
     "littles-law",
     "drops-explained",
 )

@@ -18,7 +18,7 @@ from testbed.contract.router import (
     RouterConfig,
     SessionSticky,
 )
-from testbed.contract.serving import Caches, DeviceLimits, FirstToken, Reserve, Serving
+from testbed.contract.serving import Admission, Caches, DeviceLimits, FirstToken, Reserve, Serving
 from testbed.scenario.entry import Count, HardwareName
 from testbed.scenario.pipeline import PipelineChoice
 from testbed.units import Duration, Share, Size, Tokens
@@ -58,6 +58,14 @@ class QueueChoice(Record):
     batch: Count = 8
 
 
+class AdmissionChoice(Record):
+    """Most requests at each: what comes beyond them is refused at once, by name."""
+
+    router: Count = 16_384
+    prefill: Count = 8_192
+    decode: Count = 8_192
+
+
 class HandoffChoice(Record):
     """How RLD hands over, and how long it may keep a request."""
 
@@ -88,6 +96,7 @@ class ServingChoice(Record):
     caches: CacheChoice = CacheChoice()
     queue: QueueChoice = QueueChoice()
     handoff: HandoffChoice = HandoffChoice()
+    admission: AdmissionChoice = AdmissionChoice()
     first_token: FirstToken = FirstToken.DECODE
     memory: MemoryChoice = MemoryChoice()
     hardware: HardwareChoice = HardwareChoice()
@@ -134,6 +143,11 @@ class ServingChoice(Record):
                 decode_bytes=0 if memory.decode is None else memory.decode.bytes,
                 reserve=memory.reserve,
                 headroom_tokens=memory.headroom.count,
+            ),
+            admission=Admission(
+                router_requests=self.admission.router,
+                prefill_requests=self.admission.prefill,
+                decode_requests=self.admission.decode,
             ),
             chunk_tokens=self.queue.chunk.count,
             prefill_batch=self.queue.batch,

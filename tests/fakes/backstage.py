@@ -38,6 +38,16 @@ class Post:
     def drop(self, name: str) -> None:
         self.dropped.add(name)
 
+    def restore(self, name: str) -> None:
+        self.dropped.discard(name)
+
+    def renew(self, name: str) -> None:
+        self.restore(name)
+
+    def seek(self, name: str, message: Message) -> None:
+        self.restore(name)
+        self.send(name, message)
+
     def send(self, name: str, message: Message) -> int:
         if name in self.dropped:
             return 0

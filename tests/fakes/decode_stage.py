@@ -15,11 +15,12 @@ from typing import cast
 
 from testbed.contract.agent import AgentConfig, Hardware, ModelConfig, Peer, Shape, Tcp
 from testbed.contract.agent import Window as Phases
-from testbed.contract.handoff import HandoffConfig, HandoffMode
+from testbed.contract.defect import Defect
+from testbed.contract.handoff import HandoffConfig, HandoffMode, Occupancy
 from testbed.contract.pool import Pool
 from testbed.contract.role import Role
 from testbed.contract.router import Direct, RouterConfig
-from testbed.contract.serving import Caches, DeviceLimits, FirstToken, Reserve, Serving
+from testbed.contract.serving import Admission, Caches, DeviceLimits, FirstToken, Reserve, Serving
 from testbed.errors import TestbedError
 from testbed_agents.control.plane import Prepare, Relay
 from testbed_agents.decode.server import DecodeServer
@@ -43,6 +44,7 @@ RATIO = 16
 """A block is 8 real tokens."""
 SHAPE = Shape(block_tokens=BLOCK, ratio=RATIO, bytes_per_token=1_000, fixed_bytes=0)
 STEP_NS = 10_000_000
+ANY, LONG = Admission(), Occupancy()
 NODES = {
     "rt1": Role.ROUTER, "p1": Role.PREFILL, "r1": Role.RELAY, "md1": Role.DECODE,
     "c1": Role.CLIENT,
@@ -97,6 +99,9 @@ class Outbox:
 
     async def close(self) -> None:
         """Nothing to close."""
+
+    def reopen(self) -> None:
+        """Nothing to open."""
 
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         if self.broken:
@@ -180,7 +185,8 @@ Scene = Callable[[Stage], Awaitable[None]]
 def play(
     node: str, scene: Scene, *, mode: HandoffMode = HandoffMode.CATCH_UP, memory_tokens: int = 0,
     reserve: Reserve = Reserve.KNOWN, first: FirstToken = FirstToken.DECODE, stop_at: int = -1,
-    relay_cache: int = 0, broken: bool = False,
+    relay_cache: int = 0, broken: bool = False, admission: Admission = ANY,
+    defects: tuple[Defect, ...] = (), occupancy: Occupancy = LONG,
 ) -> Stage:  # fmt: skip
     """Runs ``md1`` or ``r1`` through a scene and to its end; whatever leaks there is raised."""
     memory = DeviceLimits(
@@ -192,12 +198,13 @@ def play(
             prefill_bytes=0, decode_bytes=100 * BLOCK * 1_000,
             relay_bytes=relay_cache * BLOCK * 1_000,
         ),
-        router=RouterConfig(pipeline=Direct()), handoff=HandoffConfig(mode=mode),
+        router=RouterConfig(pipeline=Direct()), admission=admission,
+        handoff=HandoffConfig(mode=mode, occupancy=occupancy),
         first_token=first, memory=memory, chunk_tokens=1_024, prefill_batch=1,
         match_timeout_ns=10**9, rtt_ns=20_000_000,
     )  # fmt: skip
     stop = (stop_at,) if stop_at >= 0 else ()
-    config = stage_config(node, serving, stop)
+    config = stage_config(node, serving, stop).model_copy(update={"defects": defects})
 
     async def run() -> Stage:
         stage = Stage(node, broken)

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+from testbed.contract.defect import Defect
 from testbed.contract.router import Direct, RouterConfig
-from testbed.contract.serving import Caches, Serving
+from testbed.contract.serving import Admission, Caches, Serving
 from testbed_agents.control.plane import Assign, Matched
 from testbed_agents.pool import AcquireError, Refusal
 from testbed_agents.prefill.server import PrefillServer
@@ -17,6 +18,7 @@ from tests.fakes.decode_stage import BLOCK, stage_config
 from tests.fakes.jump_loop import JumpClock, JumpLoop
 
 PASS_NS = 10_000_000
+ANY = Admission()
 
 
 class Line:
@@ -35,6 +37,9 @@ class Line:
 
     async def close(self) -> None:
         self.closed = True
+
+    def reopen(self) -> None:
+        self.closed = False
 
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         self.under_way += 1
@@ -72,16 +77,19 @@ class Stage(Backstage):
         await self.clock.spend(int(ms * 1_000_000))
 
 
-def play(scene: Callable[[Stage], Awaitable[None]], cache_blocks: int = 100) -> Stage:
+def play(
+    scene: Callable[[Stage], Awaitable[None]], cache_blocks: int = 100,
+    admission: Admission = ANY, defects: tuple[Defect, ...] = (),
+) -> Stage:  # fmt: skip
     """Runs ``p1`` through a scene and to its end; whatever leaks there is raised."""
     serving = Serving(
         caches=Caches(prefill_bytes=cache_blocks * BLOCK * 1_000, decode_bytes=0),
         router=RouterConfig(pipeline=Direct()), chunk_tokens=1_024, prefill_batch=2,
-        match_timeout_ns=10**9, rtt_ns=20_000_000,
+        match_timeout_ns=10**9, rtt_ns=20_000_000, admission=admission,
     )  # fmt: skip
     config = stage_config("p1", serving)
     hardware = config.hardware.model_copy(update={"prefill_base_s": PASS_NS / 1e9})
-    config = config.model_copy(update={"hardware": hardware})
+    config = config.model_copy(update={"hardware": hardware, "defects": defects})
 
     async def run() -> Stage:
         stage = Stage()

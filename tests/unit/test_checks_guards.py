@@ -70,8 +70,9 @@ def paged(case: Case, steps: Iterable[PageStep], pages: int = 8) -> Case:
     return guarded
 
 
-def test_every_protection_is_missed_by_a_check_that_there_is() -> None:
-    assert set(NOTICED_BY) == set(Defect)
+def test_every_protection_is_missed_by_a_check_that_there_is_or_by_figures() -> None:
+    figures = {Defect.LEG_FAILOVER, Defect.RELAY_STAY, Defect.PAIR_RECOVERY}
+    assert set(NOTICED_BY) == set(Defect) - figures
     assert set(NOTICED_BY.values()) <= {check.name for check in CHECKS}
 
 

@@ -8,7 +8,9 @@ from typing import cast
 
 from testbed.contract.agent import Peer
 from testbed.contract.attempt import attempt_id
+from testbed.contract.defect import Defect
 from testbed.contract.role import Role
+from testbed.contract.serving import Admission
 from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Message
 from testbed_agents.control.plane import (
@@ -30,6 +32,7 @@ from tests.fakes.jump_loop import JumpLoop, until_idle
 from tests.fakes.plane_run import AGENTS, BLOCK_TOKENS, plane_plan
 
 AGAIN = attempt_id(0, 1)
+ANY = Admission()
 
 
 class Desk(Post):
@@ -47,8 +50,9 @@ Scene = Callable[[Desk], Awaitable[None]]
 
 
 def played(
-    scene: Scene, pipeline: dict[str, object] | None = None, **rules: dict[str, object]
-) -> Desk:
+    scene: Scene, pipeline: dict[str, object] | None = None, *, admission: Admission = ANY,
+    defects: tuple[Defect, ...] = (), **rules: dict[str, object],
+) -> Desk:  # fmt: skip
     """Plays a scene with a router of two sites, two P, two RLD and two MD."""
     plan = plane_plan()
     peers = tuple(
@@ -64,13 +68,20 @@ def played(
     serving = serving.model_copy(
         update={
             "router": router,
+            "admission": admission,
             "site_of": tuple((n, "b" if n.startswith("md") else "a") for n, _ in AGENTS),
             "most_sequences": tuple((n, 8) for n in ("r1", "r2", "md1", "md2")),
             "leg_payload_bps": (("a-b", 10**9),),
         }
     )
     config = plan.agents[1].model_copy(
-        update={"node": "rt1", "role": Role.ROUTER, "peers": peers, "serving": serving}
+        update={
+            "node": "rt1",
+            "role": Role.ROUTER,
+            "peers": peers,
+            "serving": serving,
+            "defects": defects,
+        }
     )
 
     async def run() -> Desk:

@@ -18,6 +18,7 @@ from testbed.contract.agent import Request
 from testbed.contract.event import Kind
 from testbed.errors import AgentError
 from testbed_agents.client.session import LEFT, Asked
+from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Failed, Submit, Tokens
 from testbed_agents.runtime import Runtime
 
@@ -190,6 +191,8 @@ async def _listen(runtime: Runtime, answers: Answers) -> None:
             case Failed(req, reason):
                 if answers.is_open(req):
                     _fail(runtime, answers, req, reason)
+            case Departed():
+                pass  # it takes nothing, and is sent nothing any more
             case _:
                 raise AgentError("obey a control message", sender, type(message).__name__)
 

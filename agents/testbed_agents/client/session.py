@@ -18,7 +18,16 @@ from testbed.contract.serving import FirstToken as Who
 from testbed.errors import AgentError
 from testbed_agents.client.worth import worth_another
 from testbed_agents.control.mailbox import Departed
-from testbed_agents.control.plane import NO_SESSION, Ask, Lost, Note, Orphaned, Settle, Settled
+from testbed_agents.control.plane import (
+    NO_SESSION,
+    Ask,
+    Found,
+    Lost,
+    Note,
+    Orphaned,
+    Settle,
+    Settled,
+)
 from testbed_agents.handoff.action import Send
 from testbed_agents.handoff.client import ClientPart
 from testbed_agents.handoff.message import Cancel, Emission, Evicted, Failure, FirstToken
@@ -99,8 +108,12 @@ class Asked:
                         self._hear(one, message, sender)  # else nobody's answer any more
                 case Lost(name):
                     self._runtime.mailbox.drop(name)
+                case Found(name):
+                    self._runtime.mailbox.restore(name)
                 case Settled():
                     self._settled.set()
+                case Departed() if sender != self._router:
+                    self._runtime.mailbox.drop(sender)
                 case Departed():
                     self._lose_router()
                 case _:

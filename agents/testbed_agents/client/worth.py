@@ -13,6 +13,7 @@ _MENDABLE = frozenset(
         "connection-lost",
         "truncated",
         "closed",
+        "stalled",
         "kv-memory-too-small",
     }
 )

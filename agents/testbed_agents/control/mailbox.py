@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,45 +17,68 @@ import zmq
 
 from testbed.contract.agent import Peer
 from testbed.errors import AgentError
+from testbed_agents.control.identity import Lives, identity, read_identity
 from testbed_agents.control.message import MESSAGE_MAX, Message, decode, encode
 from testbed_agents.control.silence import Silence
 
 _SOURCE_PORT = 61_000
 """First source port of outgoing control connections, one a peer: a port that the kernel
 chose would make the leg that a connection takes a matter of its random numbers."""
-_QUEUE_MAX = 100_000
-"""Messages that may wait for one peer before sending is an error."""
+_LAST_PORT = 65_535
+QUEUE_MAX = 100_000
+"""Messages that may wait for one peer; who lets more wait is taken for lost."""
+WAITING_QUEUE = 8
+"""The same where sending waits: as few as make the wait seen."""
+_WAITING_BUFFER = 4_608
+"""Bytes that the kernel takes besides, where sending waits: its least (tcp(7))."""
+_OPEN_AGAIN_S = 0.1
+"""Pause before a connection is opened for which no descriptor was left."""
+_NONE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
 _BEAT_MS = 2_000
 _SILENCE_MS = 10_000
 """A watched peer is asked for a sign of life this often, and is lost after this silence. A
 process that ends is noticed at once, by its closed connection."""
+_CONNECT_MS = 1_000
+_PAUSE_MOST_MS = 1_600
+"""How long one attempt to connect to a watched peer may take, and the longest pause between two:
+they double from 100 ms on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departed:
-    """A watched peer's connection ended: it died, left, or cannot be reached any more."""
+    """A watched peer's connection ended: it died, left, or cannot be reached any more. Or a peer,
+    watched or not, lets more wait than may."""
 
 
 class Mailbox:
     """Receives from anybody, sends to known peers. Close it, or use it as a context manager."""
 
     def __init__(
-        self, name: str, address: str, port: int, peers: Iterable[Peer], slow: float = 1.0
-    ) -> None:
-        """``slow``: slow motion, in which signs of life come as many times later."""
-        self._name = name
+        self, name: str, address: str, port: int, peers: Iterable[Peer], slow: float = 1.0,
+        queue: int = QUEUE_MAX, incarnation: int = 0, waits: bool = False,
+    ) -> None:  # fmt: skip
+        """``slow``: slow motion, in which signs of life come as many times later. ``queue``:
+        messages that may wait for one peer, or to be read. ``incarnation``: this agent's life.
+        ``waits``: the defect that sending waits for a peer for which ``queue`` messages wait."""
+        self._flags = 0 if waits else zmq.NOBLOCK
+        self._signed = identity(name, incarnation)
+        self._lives = Lives(first=incarnation == 0)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context(io_threads=1)
         self._inbox = self._context.socket(zmq.PULL)
         self._inbox.setsockopt(zmq.MAXMSGSIZE, MESSAGE_MAX)
-        self._inbox.setsockopt(zmq.RCVHWM, _QUEUE_MAX)
+        self._inbox.setsockopt(zmq.RCVHWM, queue)
         self._inbox.setsockopt(zmq.LINGER, 0)
         self._inbox.bind(f"tcp://{address}:{port}")
         self._address = address
         self._slow = slow
+        self._queue = queue
         self._peers = {peer.name: peer for peer in peers}
         self._ports = {name: _SOURCE_PORT + i for i, name in enumerate(sorted(self._peers))}
         self._outboxes: dict[str, zmq.Socket[bytes]] = {}
         self._leaving: dict[str, list[bytes]] = {}
+        self._kept: dict[str, list[bytes]] = {}
+        """Messages for a connection that could not be opened yet."""
+        self._again: asyncio.TimerHandle | None = None
         self._arrived: deque[bytes | str] = deque()
         """Messages, and names of watched peers that departed."""
         self.silence = Silence(self._hear)
@@ -63,7 +87,6 @@ class Mailbox:
         self._waiter: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reading = False
-        self._defect: AgentError | None = None
 
     def __enter__(self) -> Mailbox:
         return self
@@ -75,15 +98,17 @@ class Mailbox:
         """Opens the connection to a peer ahead of the first message; ``beat`` keeps it alive."""
         if name in self._outboxes or name in self._dropped:
             return
-        peer = self._peers.get(name)
-        if peer is None:
-            raise AgentError("send a control message", name, "no such peer in this agent's config")
+        peer = self._peer(name)
         outbox: zmq.Socket[bytes] = self._context.socket(zmq.PUSH)
-        outbox.setsockopt(zmq.SNDHWM, _QUEUE_MAX)
+        outbox.setsockopt(zmq.SNDHWM, self._queue)
         outbox.setsockopt(zmq.LINGER, 1_000)
+        if not self._flags:
+            outbox.setsockopt(zmq.SNDBUF, _WAITING_BUFFER)
         if beat:
             outbox.setsockopt(zmq.HEARTBEAT_IVL, round(_BEAT_MS * self._slow))
             outbox.setsockopt(zmq.HEARTBEAT_TIMEOUT, round(_SILENCE_MS * self._slow))
+            outbox.setsockopt(zmq.CONNECT_TIMEOUT, round(_CONNECT_MS * self._slow))
+            outbox.setsockopt(zmq.RECONNECT_IVL_MAX, round(_PAUSE_MOST_MS * self._slow))
         source = f"{self._address}:{self._ports[name]}"
         outbox.connect(f"tcp://{source};{peer.address}:{peer.control_port}")
         self._outboxes[name] = outbox
@@ -104,10 +129,40 @@ class Mailbox:
         """The peer is gone for good: nothing is sent to it any more, what waits is forgotten."""
         self._dropped.add(name)
         self._leaving.pop(name, None)
+        self._kept.pop(name, None)
         self._unwatch(name)
         outbox = self._outboxes.pop(name, None)
         if outbox is not None:
             outbox.close(linger=0)
+
+    def seek(self, name: str, message: Message) -> None:
+        """Tries for ever to reach a dropped peer, ever less often; it is then told ``message``.
+
+        It is watched from the moment at which the connection stands.
+        """
+        self.restore(name)
+        self.watch(name)
+        outbox = self._outboxes[name]
+        outbox.setsockopt(zmq.LINGER, 0)  # whoever is dead must not delay our own end
+        self.send(name, message)
+
+    def renew(self, name: str) -> None:
+        """Gives up the connection to a peer with all that waits for it; the next is a new one."""
+        self.drop(name)
+        self.restore(name)
+
+    def restore(self, name: str) -> None:
+        """A dropped peer is back: it can be connected to again, from another source port.
+
+        The port that was used may still belong to a connection which the kernel cannot end.
+        """
+        if name not in self._dropped:
+            return
+        self._dropped.discard(name)
+        if name in self._ports:  # else this agent has nothing to say to it
+            count = len(self._peers)
+            span = (_LAST_PORT - _SOURCE_PORT + 1) // count * count
+            self._ports[name] = _SOURCE_PORT + (self._ports[name] - _SOURCE_PORT + count) % span
 
     def send(self, name: str, message: Message) -> int:
         """Sends without waiting, with all that goes to the same peer in this turn of the loop.
@@ -115,15 +170,16 @@ class Mailbox:
         Returns the bytes of the message, without ZeroMQ's and TCP's headers. What is for a
         dropped peer is dropped too: 0 bytes.
 
+        It never waits for the peer: one that lets too much wait is dropped, and ``receive``
+        tells of it as ``Departed``.
+
         Raises:
-            AgentError: the name is unknown, or the peer's queue was full at an earlier turn.
+            AgentError: the name is unknown.
         """
         if name in self._dropped:
             return 0
-        self.connect(name)
-        if self._defect is not None:
-            raise self._defect
-        data = encode(self._name, message)
+        self._peer(name)
+        data = encode(self._signed, message)
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         if not self._leaving:
@@ -131,21 +187,56 @@ class Mailbox:
         self._leaving.setdefault(name, []).append(data)
         return len(data)
 
+    def _peer(self, name: str) -> Peer:
+        peer = self._peers.get(name)
+        if peer is None:
+            raise AgentError("send a control message", name, "no such peer in this agent's config")
+        return peer
+
     def _depart(self) -> None:
         """One ZeroMQ operation a peer: each costs about thirty system calls on its way."""
         leaving, self._leaving = self._leaving, {}
         for name, messages in leaving.items():
+            if name in self._kept:
+                self._keep(name, messages)
+                continue
             try:
-                self._outboxes[name].send_multipart(messages, zmq.NOBLOCK)
+                self.connect(name)
+                self._outboxes[name].send_multipart(messages, self._flags)
             except zmq.Again:
-                self._defect = AgentError(
-                    "send a control message", name, f"{_QUEUE_MAX} messages wait for it already"
-                )
+                self._overwhelmed(name)
+            except zmq.ZMQError as error:
+                if error.errno not in _NONE_LEFT:
+                    raise
+                self._keep(name, messages)
+
+    def _keep(self, name: str, messages: list[bytes]) -> None:
+        """No descriptor is left for a connection: they wait for one, in order."""
+        kept = self._kept.setdefault(name, [])
+        kept += messages
+        if len(kept) > self._queue:
+            self._overwhelmed(name)
+        elif self._again is None and self._loop is not None:
+            self._again = self._loop.call_later(_OPEN_AGAIN_S * self._slow, self._depart_again)
+
+    def _depart_again(self) -> None:
+        self._again = None
+        kept, self._kept = self._kept, {}
+        for name, messages in kept.items():
+            self._leaving[name] = messages + self._leaving.get(name, [])
+        self._depart()
+
+    def _overwhelmed(self, name: str) -> None:
+        """Too much waits for a peer: it reads nothing, or cannot be reached."""
+        self.drop(name)
+        self._arrived.append(name)
+        self._wake()
 
     async def receive(self) -> tuple[str, Message | Departed]:
         """(sender, message) in arrival order; raises ProtocolError on nonsense.
 
-        ``Departed`` comes only to those who ``watch``; the peer's last messages may follow it.
+        ``Departed`` comes to those who ``watch``, where too much waits for the peer, and ahead of
+        the first message of its next life; its last messages may follow it.
         """
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -153,23 +244,34 @@ class Mailbox:
             self._reading = True
             self._loop.add_reader(self._inbox.fileno(), self._drain)
             self._drain()
-        while not self._arrived:
-            self._waiter = self._loop.create_future()
-            await self._waiter
-        if len(self._arrived) > _QUEUE_MAX:
-            raise AgentError(
-                "receive control messages", self._name, f"more than {_QUEUE_MAX} wait to be read"
-            )
-        first = self._arrived.popleft()
-        return (first, Departed()) if isinstance(first, str) else decode(first)
+        while True:
+            while not self._arrived:
+                self._waiter = self._loop.create_future()
+                await self._waiter
+            full = len(self._arrived) >= self._queue
+            first = self._arrived.popleft()
+            if full:
+                self._drain()  # ZeroMQ held what came beyond, and may make no further sound
+            if isinstance(first, str):
+                return first, Departed()
+            signed, message = decode(first)
+            name, incarnation = read_identity(signed)
+            begins = self._lives.hear(name, incarnation)
+            if begins is None:
+                continue  # the last words of one that is gone
+            if begins:
+                self._arrived.appendleft(first)
+                return name, Departed()
+            return name, message
 
     def _drain(self) -> None:
         """Takes everything that is there: every part of a delivery is a message.
 
         ZeroMQ's descriptor says that something happened, once: it must be drained until
-        nothing is left, or the next message makes no sound.
+        nothing is left, or the next message makes no sound. What comes while too much waits to
+        be read stays with ZeroMQ, and then with its sender.
         """
-        while True:
+        while len(self._arrived) < self._queue:
             try:
                 message = self._inbox.recv(zmq.NOBLOCK)
             except zmq.Again:
@@ -213,6 +315,8 @@ class Mailbox:
         if self._inbox.closed:
             return
         self._depart()
+        if self._again is not None:
+            self._again.cancel()
         if self._reading and self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._inbox.fileno())
         for name in tuple(self._monitors):

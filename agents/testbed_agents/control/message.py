@@ -18,12 +18,16 @@ from testbed.errors import ProtocolError
 from testbed_agents.control.plane import (
     Ask,
     Assign,
+    Back,
+    Found,
+    HeldUp,
     Lost,
     Matched,
     Note,
     Orphaned,
     Prepare,
     Relay,
+    Seek,
     Settle,
     Settled,
 )
@@ -95,6 +99,7 @@ Message: TypeAlias = (
     | TokenIds | Takeover | Evicted | Emission | Resend | Refused | Cancel | Failure
     | Lost | Orphaned | Settle | Settled
     | FirstToken
+    | Seek | Back | Found | HeldUp
 )  # fmt: skip
 
 _KINDS: tuple[type[Message], ...] = (
@@ -103,6 +108,7 @@ _KINDS: tuple[type[Message], ...] = (
     TokenIds, Takeover, Evicted, Emission, Resend, Refused, Cancel, Failure,
     Lost, Orphaned, Settle, Settled,
     FirstToken,
+    Seek, Back, Found, HeldUp,
 )  # fmt: skip
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 

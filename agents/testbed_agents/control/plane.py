@@ -7,6 +7,7 @@
                     └── Note (P, RLD, MD, client): what has become of a request
 
     router ─Lost─▶ all      router ─Orphaned─▶ client      client ─Settle─▶ router ─Settled─▶ client
+    router ─Seek─▶ who was lost ─Back─▶ router ─Found─▶ all
 
 ``req`` is everywhere the job of an attempt (``testbed.contract.attempt``). A prompt travels
 as its spans: ``segments[i]`` begins with ``lengths[i]`` emulated tokens.
@@ -91,7 +92,31 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Router to all: this agent is gone for good; each does its part without it."""
+    """Router to all: this agent is gone; each does its part without it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldUp:
+    """P to RLD: the WAN holds the KV for MD up, so MD will be late."""
+
+    req: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """Router to an agent that was lost: forget everything that you were asked, and say Back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """To the router: this agent can be reached, and works for nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Router to all: this agent was lost and is back; what it was asked before is over."""
 
     name: str
 

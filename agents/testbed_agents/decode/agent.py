@@ -15,6 +15,7 @@ from functools import partial
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.errors import AgentError, ProtocolError
+from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Announce, Failed, Tokens
 from testbed_agents.decode.server import DecodeServer
 from testbed_agents.hardware import decode_ns
@@ -83,6 +84,8 @@ class DecodeAgent:
     async def _listen(self) -> None:
         while True:
             sender, message = await self._runtime.mailbox.receive()
+            if isinstance(message, Departed):
+                continue  # it takes nothing, and is sent nothing any more
             if not isinstance(message, Announce):
                 raise AgentError("obey a control message", sender, type(message).__name__)
             expected = self._expected.setdefault(message.req, Expected())

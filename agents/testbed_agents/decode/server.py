@@ -13,13 +13,16 @@ steps on the clock and the real model, and carries its messages.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
-from testbed_agents.control.plane import Lost, Matched, Note, Prepare
+from testbed_agents.control.mailbox import Departed
+from testbed_agents.control.plane import Found, Lost, Matched, Note, Prepare, Seek
 from testbed_agents.decode.answer import Answer
 from testbed_agents.decode.answers import Answers
 from testbed_agents.handoff.action import Actions, Publish, Release, Send
@@ -43,6 +46,7 @@ from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.announced import Announced, refusal
 from testbed_agents.serving.device import DeviceMemory
 from testbed_agents.serving.inbox import KvInbox
+from testbed_agents.serving.presence import reappear
 from testbed_agents.serving.shelf import Shelf
 from testbed_agents.serving.steps import Steps, Turn
 from testbed_agents.transport import INCREMENT, IncomingTransfer, KvReceiver
@@ -108,6 +112,12 @@ class DecodeServer:
                         self._runtime.mailbox.send(sender, Failure(message.req, "relay-lost"))
                 case Lost(name):
                     self._lose(name)
+                case Departed():
+                    self._lose(sender)
+                case Found(name):
+                    self._runtime.mailbox.restore(name)
+                case Seek():
+                    self._begin_anew()
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -125,9 +135,20 @@ class DecodeServer:
             elif name == prepare.prefill and (answer.held.received is None or part.awaits_first):
                 self._act(answer, part.kv_refused("prefill-lost"))
 
+    def _begin_anew(self) -> None:
+        """All others have given this agent up: so does it everything that it was asked."""
+        for answer in self._answers.every():
+            self._act(answer, answer.part.cancelled())
+            if not answer.part.released and answer.held.received is None:
+                self._act(answer, answer.part.kv_refused("given-up"))
+            answer.settled.set()
+            self._answers.forget(answer.prepare.req)
+        reappear(self._runtime)
+
     def _prepare(self, prepare: Prepare) -> None:
         hardware = self._runtime.config.hardware
-        fits = self._memory.fits(sum(prepare.lengths), prepare.output_tokens)
+        refusal = self._refusal(prepare)
+        fits = not refusal
         held = self._shelf.take(prepare.req, prepare.segments, prepare.lengths, coming=fits)
         prompt, match = held.prompt, held.match
         self._runtime.mailbox.send(self._router, Note(prepare.req, held.kept, match.blocks))
@@ -142,12 +163,20 @@ class DecodeServer:
         wanted = match.blocks if fits else prompt.blocks  # P sends what is behind it: nothing
         self._runtime.mailbox.send(prepare.prefill, Matched(prepare.req, wanted))
         if not fits:
-            self._act(answer, part.kv_refused("kv-memory-too-small"))
+            self._act(answer, part.kv_refused(refusal))
         elif not held.missing:
             self._submit(answer, Kv(self._model.layout))
         for message, sender in self._answers.waited(prepare.req):
             if self._answers.find(prepare.req) is not None:
                 self._hear(answer, message, sender)
+
+    def _refusal(self, prepare: Prepare) -> str:
+        """Why a request is not admitted; "" where it is."""
+        if not self._memory.fits(sum(prepare.lengths), prepare.output_tokens):
+            return "kv-memory-too-small"
+        full = len(self._answers.active) >= self._serving.admission.decode_requests
+        guarded = self._runtime.config.guards(Defect.ADMISSION_CONTROL)
+        return "decode-full" if full and guarded else ""
 
     def _hear(self, answer: Answer, message: Message, sender: str) -> None:
         part = answer.part
@@ -191,7 +220,12 @@ class DecodeServer:
         Its word where they end comes over another connection, and may come after them.
         """
         if answer.part.other.awaits_rows:
-            await answer.settled.wait()
+            patience_ns = self._runtime.config.pool.transfer_timeout_ns
+            try:
+                async with asyncio.timeout(self._runtime.clock.seconds(patience_ns)):
+                    await answer.settled.wait()
+            except TimeoutError as error:
+                raise refusal(transfer, "RLD does not say where its part ends") from error
         rows = self._model.restore(transfer.blocks)
         other, held = answer.part.other, answer.held
         if not other.awaits_rows or held.kv is None or rows.length != other.end:

@@ -34,6 +34,9 @@ from testbed_agents.handoff.message import (
 )
 from testbed_agents.handoff.rows import Rows
 
+STAY = 2
+"""How many times its bounds RLD may stay where the WAN stalls: no longer, for others wait."""
+
 
 class RelayPart:
     """One request at RLD.
@@ -65,6 +68,7 @@ class RelayPart:
         self._stop = stop
         self._occupancy = occupancy
         self._until_ns = now_ns + occupancy.hold_ns
+        self._stay = 1
         self._keep = False
         self._sending = False
         self._main_lost: str | None = None
@@ -112,9 +116,7 @@ class RelayPart:
         ]
         if last:
             out += self._finish(position + 1, Ending.LAST)
-        elif self.end is None and (
-            position + 1 >= cap_tokens(self._occupancy, load) or now_ns >= self._until_ns
-        ):
+        elif self.end is None and (position + 1 >= self._cap(load) or now_ns >= self._until_ns):
             out += self._finish(position + 1, Ending.CAP)
         return (*out, *self._leave())
 
@@ -129,12 +131,23 @@ class RelayPart:
             return ()
         self._keep = message.keep
         lacks = self.rows.fed < len(self.tokens)
-        wanted = min(message.position, cap_tokens(self._occupancy, load), self._most)
+        wanted = min(message.position, self._cap(load), self._most)
         wanted = 0 if lacks and not self.rows.stepping else wanted
         return (
             *self._finish(max(wanted, len(self.tokens)), Ending.TAKEOVER),
             *self._leave(),
         )
+
+    def held_up(self) -> bool:
+        """The WAN, and not the client, makes MD late: RLD may go on ``STAY`` times as far.
+
+        Returns whether that is news: it is said once, and not after its part has an end.
+        """
+        if self.end is not None or self._stay > 1:
+            return False
+        self._stay = STAY
+        self._until_ns += (STAY - 1) * self._occupancy.hold_ns
+        return True
 
     def main_lost(self, reason: str) -> Actions:
         """MD refused or died. RLD goes on alone within its bounds if nothing was promised."""
@@ -164,6 +177,9 @@ class RelayPart:
             return (*out, *self._leave())
         self.end = min(self.end, len(self.tokens))
         return self._leave()
+
+    def _cap(self, load: float) -> int:
+        return self._stay * cap_tokens(self._occupancy, load)
 
     def _is_last(self, position: int) -> bool:
         return self.tokens[position] in self._stop or position + 1 == self._most

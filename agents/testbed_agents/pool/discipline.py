@@ -126,8 +126,9 @@ class Discipline(Protocol):
         """Give a healthy connection back; whose turn it is gets one."""
         ...
 
-    def retire(self, connection: int, now_ns: int) -> Grant | None:
-        """Take a connection out that broke or could not be opened."""
+    def retire(self, connection: int, now_ns: int, last: bool = False) -> Grant | None:
+        """Take a connection out that broke or could not be opened; ``last``: where others can be
+        opened instead, they are first."""
         ...
 
     def restore(self, connection: int, now_ns: int) -> Grant | None:

@@ -92,7 +92,7 @@ class FifoPool(Holdings):
         self._idle.append(connection)
         return self._serve(now_ns)
 
-    def retire(self, connection: int, now_ns: int) -> Grant | None:
+    def retire(self, connection: int, now_ns: int, last: bool = False) -> Grant | None:
         """Take a broken connection out, whether it was busy or idle."""
         self._advance(now_ns)
         if connection in self._busy:

@@ -62,8 +62,10 @@ class PoolGate:
         """The rule itself, to be read."""
         return self._pool
 
-    async def acquire(self, request: int, claim: Claim = _NOTHING) -> Lease:
+    async def acquire(self, request: int, claim: Claim = _NOTHING, patient: bool = True) -> Lease:
         """Wait for a connection, and until it is open; whose turn it is the discipline says.
+
+        Without ``patient`` it is given up soon where nobody answers (``unanswered``).
 
         Raises AcquireError when the queue is full, the wait is too long, the connection
         cannot be opened or the pool is closed. A cancelled wait loses nothing: a grant that
@@ -77,7 +79,7 @@ class PoolGate:
         grant = await self._wait(request, outcome) if isinstance(outcome, Queued) else outcome
         wait_ns, open_ns = grant.wait_ns, None
         if grant.opens:
-            open_ns = await self._opened(request, grant, now_ns)
+            open_ns = await self._opened(request, grant, now_ns, patient)
             wait_ns = open_ns - now_ns
         at_ns = self._record.acquired(request, grant.connection, wait_ns, open_ns)
         return Lease(grant.connection, wait_ns, at_ns, grant.lent)
@@ -156,8 +158,10 @@ class PoolGate:
         self._settle()
         self._deliver(grant)
 
-    def retire(self, connection: int, request: int | None = None) -> bool:
+    def retire(self, connection: int, request: int | None = None, last: bool = False) -> bool:
         """Take a broken connection out of use; ``request`` held it, if any.
+
+        ``last``: its leg seems to be down, so others are opened before it.
 
         Returns whether it must be opened anew: not where none stand, nor where it was lent, and
         is its holder's to retire.
@@ -165,7 +169,7 @@ class PoolGate:
         if request is not None and self._loans.end(request, connection, healthy=False):
             self._record.passed(Kind.POOL_RELEASED, request, connection)
             return False
-        grant = self._pool.retire(connection, self._clock.now_ns())
+        grant = self._pool.retire(connection, self._clock.now_ns(), last)
         if request is not None:
             self._record.passed(Kind.POOL_RELEASED, request, connection)
         if not self._pool.standing:
@@ -243,11 +247,12 @@ class PoolGate:
         finally:
             self._waiters.pop(queued.ticket, None)
 
-    async def _opened(self, request: int, grant: Grant, asked_ns: int) -> int:
+    async def _opened(self, request: int, grant: Grant, asked_ns: int, patient: bool) -> int:
         """Open what was granted within the time that is left; returns when it was open."""
         began_ns = self._record.opening(request, grant.connection)
         try:
-            await self._opener.open(grant.connection, asked_ns + self._patience_ns - began_ns)
+            left_ns = asked_ns + self._patience_ns - began_ns
+            await self._opener.open(grant.connection, left_ns, patient)
         except OpenError as error:
             raise self._not_opened(request, grant, error.reason) from error
         except BaseException:
@@ -257,16 +262,16 @@ class PoolGate:
 
     def _not_opened(self, request: int, grant: Grant, reason: Refusal) -> AcquireError:
         refused = self._record.refused(request, reason)
-        self._deliver(self._pass_on(grant))
+        self._deliver(self._pass_on(grant, last=reason is Refusal.UNANSWERED))
         return refused
 
-    def _pass_on(self, grant: Grant) -> Grant | None:
+    def _pass_on(self, grant: Grant, last: bool = False) -> Grant | None:
         """A grant that nobody uses; returns the next one, if anybody waits."""
         now_ns = self._clock.now_ns()
         if grant.lent:
             return None
         if grant.opens:
-            return self._pool.retire(grant.connection, now_ns)
+            return self._pool.retire(grant.connection, now_ns, last)
         given = self._pool.release(grant.connection, now_ns)
         self._settle()
         return given

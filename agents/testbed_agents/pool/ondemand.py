@@ -9,7 +9,7 @@
 
 A connection is a number below ``ports``, as is its source port. A number that was closed in
 order goes to the end of the free ones, because its port rests in TIME_WAIT; one that was
-reset, or never opened, goes to their front.
+reset, or never opened, goes to their front, unless its leg seems to be down.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class OnDemand(Holdings):
             self._give_up(connection, Ending.AFTER_USE)
         return self._serve(now_ns)
 
-    def retire(self, connection: int, now_ns: int) -> Grant | None:
+    def retire(self, connection: int, now_ns: int, last: bool = False) -> Grant | None:
         """Take a connection out that broke or could not be opened; its number is free again."""
         self._advance(now_ns)
         if connection in self._busy:
@@ -106,7 +106,10 @@ class OnDemand(Holdings):
             del self._idle[connection]
         else:
             raise ValueError(f"connection {connection} is neither busy nor idle")
-        self._free.appendleft(connection)
+        if last:
+            self._free.append(connection)
+        else:
+            self._free.appendleft(connection)
         return self._serve(now_ns)
 
     def restore(self, connection: int, now_ns: int) -> Grant | None:

@@ -8,6 +8,9 @@ from typing import Protocol
 from testbed_agents.clock import AgentClock
 from testbed_agents.pool.refusal import OpenError, Refusal
 
+ANSWER_NS = 1_500_000_000
+"""How long an impatient opening may take: the kernel repeats a lost SYN after 1 s."""
+
 
 class Connections(Protocol):
     """What opens and closes connections where the discipline does so on demand."""
@@ -40,8 +43,14 @@ class Opener:
         """How many are being opened."""
         return len(self._limits)
 
-    async def open(self, connection: int, within_ns: int) -> None:
-        """Raises OpenError, also where it takes too long or the pool is closed meanwhile."""
+    async def open(self, connection: int, within_ns: int, patient: bool = True) -> None:
+        """Raises OpenError, also where it takes too long or the pool is closed meanwhile.
+
+        Without ``patient`` it takes ``ANSWER_NS`` at most.
+        """
+        impatient = not patient and within_ns > ANSWER_NS
+        within_ns = ANSWER_NS if impatient else within_ns
+        late = Refusal.UNANSWERED if impatient else Refusal.TIMEOUT
         try:
             async with asyncio.timeout(self._clock.seconds(max(1, within_ns))) as limit:
                 self._limits.add(limit)
@@ -50,7 +59,7 @@ class Opener:
                 finally:
                     self._limits.remove(limit)
         except TimeoutError as error:
-            reason = Refusal.CLOSED if self._closed else Refusal.TIMEOUT
+            reason = Refusal.CLOSED if self._closed else late
             raise OpenError(reason, self._peer, "no answer in time") from error
         if self._closed:
             self._connections.close(connection, in_order=False)

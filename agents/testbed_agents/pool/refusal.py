@@ -25,6 +25,9 @@ class Refusal(StrEnum):
     UNREACHABLE = "unreachable"
     PEER_FAILED = "peer-failed"
     """An earlier failure was taken to be for good (without the protection ``retry-budget``)."""
+    UNANSWERED = "unanswered"
+    """Nobody answered in ``opening.ANSWER_NS``: the leg may be down. Another source port, and so
+    perhaps leg, is worth an attempt."""
 
 
 class AcquireError(TestbedError):

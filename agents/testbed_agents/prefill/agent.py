@@ -17,6 +17,7 @@ from functools import partial
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.errors import AgentError, TestbedError
+from testbed_agents.control.mailbox import Departed
 from testbed_agents.control.message import Announce, Failed, Submit
 from testbed_agents.hardware import prefill_ns
 from testbed_agents.model.load import load_model, load_prompts
@@ -53,6 +54,8 @@ class PrefillAgent:
     async def _listen(self) -> None:
         while True:
             sender, message = await self._runtime.mailbox.receive()
+            if isinstance(message, Departed):
+                continue  # it takes nothing, and is sent nothing any more
             if not isinstance(message, Submit):
                 raise AgentError("obey a control message", sender, type(message).__name__)
             came_ns = self._runtime.events.emit(Kind.PREFILL_QUEUED, req=message.req)

@@ -17,13 +17,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from testbed.contract.attempt import request_of
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.cache import Match, Published, RadixCache
-from testbed_agents.control.plane import Assign, Lost, Matched, Note
+from testbed_agents.control.mailbox import Departed
+from testbed_agents.control.plane import Assign, Found, HeldUp, Lost, Matched, Note, Seek
 from testbed_agents.handoff.message import Cancel, Failure, FirstToken
 from testbed_agents.hardware import prefill_pass_ns
 from testbed_agents.model.kv import Kv
@@ -31,6 +33,7 @@ from testbed_agents.model.load import load_model, load_prompts
 from testbed_agents.model.protocol import Step
 from testbed_agents.prefill.schedule import Job, PrefillSchedule
 from testbed_agents.runtime import Runtime, until_stopped
+from testbed_agents.serving.presence import reappear
 from testbed_agents.serving.prompt import Prompt, read_prompt
 from testbed_agents.serving.record import close_cache, emit_matched, emit_published
 from testbed_agents.serving.rows import Piece, block_bytes, join, load_documents, pieces
@@ -90,6 +93,8 @@ class PrefillServer:
             else senders
         )
         runtime.trouble.senders.update(self._senders)
+        for sender in self._senders.values():
+            sender.held_up = self._held_up
 
     async def run(self) -> None:
         """Serves until the lab says stop."""
@@ -98,6 +103,9 @@ class PrefillServer:
             await until_stopped(
                 self._runtime.stop, self._listen(transfers), self._compute(transfers)
             )
+            for work in self._works.values():  # it may wait for a match that never comes
+                if work.sending is not None:
+                    work.sending.cancel()
         under_way = len(self._works)
         for work in self._works.values():  # still in the queue: the others have ended by now
             work.match.release()
@@ -115,6 +123,12 @@ class PrefillServer:
                     self._cancel(req)
                 case Lost(name):
                     self._lose(name, transfers)
+                case Departed():
+                    self._lose(sender, transfers)
+                case Found(name):
+                    self._find(name)
+                case Seek():
+                    self._begin_anew()
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -149,8 +163,37 @@ class PrefillServer:
             if work.assign.relay == name and not work.relayed.done():
                 work.relayed.set_result(work.prompt.blocks)
 
+    def _held_up(self, req: int) -> None:
+        """The WAN stalls: RLD may stay longer, because MD will be late."""
+        work = self._works.get(req)
+        if work is not None and work.assign.relay and work.assign.decode:
+            self._runtime.mailbox.send(work.assign.relay, HeldUp(req))
+
+    def _find(self, name: str) -> None:
+        """A receiver that was lost is back."""
+        self._runtime.mailbox.restore(name)
+        if name in self._senders:
+            self._senders[name].reopen()
+
+    def _begin_anew(self) -> None:
+        """All others have given this agent up: so does it everything that it was asked."""
+        for req in tuple(self._works):
+            self._cancel(req)
+        self._early.clear()
+        reappear(self._runtime)
+        for sender in self._senders.values():
+            sender.reopen()
+
     def _take(self, assign: Assign) -> None:
         self._assigned.add(assign.req)
+        full = self._schedule.jobs >= self._serving.admission.prefill_requests
+        if full and self._runtime.config.guards(Defect.ADMISSION_CONTROL):
+            for name in (assign.decode, assign.relay):
+                self._early.pop((assign.req, name), None)
+                if name:
+                    self._runtime.mailbox.send(name, Failure(assign.req, "prefill-full"))
+            self._runtime.mailbox.send(self._router, Note(assign.req, "served", 0))
+            return
         prompt = read_prompt(
             self._prompts, self._runtime.config.shape, assign.req, assign.segments, assign.lengths
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from testbed_agents.control.plane import Relay
+from testbed_agents.control.plane import HeldUp, Relay
 from testbed_agents.handoff.message import Message
 from testbed_agents.handoff.relay import RelayPart
 from testbed_agents.serving.held import Held
@@ -19,7 +19,7 @@ class Guest:
     part: RelayPart | None = None
     first: int | None = None
     """Position 0, where P emitted it."""
-    early: list[Message] = field(default_factory=list)
+    early: list[Message | HeldUp] = field(default_factory=list)
     """What MD said before there was a part."""
     told: int = 0
     told_bytes: int = 0

@@ -62,6 +62,11 @@ class Increments:
         if sender is not None and self._tasks is not None:
             self._tasks.create_task(sender.close())
 
+    def find(self, name: str) -> None:
+        """A lost MD is back."""
+        if name in self._senders:
+            self._senders[name].reopen()
+
     async def _send(self, guest: Guest, transfer: OutgoingTransfer) -> None:
         hardware, main = self._runtime.config.hardware, guest.relay.decode
         await self._runtime.clock.spend(copy_ns(hardware, transfer.wire_bytes))

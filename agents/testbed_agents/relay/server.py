@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode
 from testbed.contract.role import Role
 from testbed.contract.serving import FirstToken as Who
 from testbed.contract.serving import Serving
 from testbed.errors import AgentError
-from testbed_agents.control.plane import Lost, Matched, Note, Relay
+from testbed_agents.control.mailbox import Departed
+from testbed_agents.control.plane import Found, HeldUp, Lost, Matched, Note, Relay, Seek
 from testbed_agents.handoff.action import Actions, Release, Send, SendIncrement
 from testbed_agents.handoff.choice import whole
 from testbed_agents.handoff.message import (
@@ -41,6 +43,7 @@ from testbed_agents.runtime import Runtime, until_stopped
 from testbed_agents.serving.announced import Announced, refusal
 from testbed_agents.serving.device import DeviceMemory
 from testbed_agents.serving.inbox import KvInbox
+from testbed_agents.serving.presence import reappear
 from testbed_agents.serving.shelf import Shelf
 from testbed_agents.serving.steps import Steps, Turn
 from testbed_agents.transport import IncomingTransfer, KvReceiver, KvSender, senders_to
@@ -69,6 +72,8 @@ class RelayServer:
         self._guests: dict[int, Guest] = {}
         self._firsts: dict[int, int] = {}
         """First tokens of P that came before the request itself."""
+        self._failures: dict[int, str] = {}
+        """Why no KV comes, where that came before the request itself."""
         self._announced = Announced(runtime.patience_s)
         self._router = runtime.router
         self._receiver = receiver or KvReceiver(config, runtime.clock, runtime.events)
@@ -115,14 +120,23 @@ class RelayServer:
             match message:
                 case Relay():
                     self._expect(message)
-                case FirstToken() | Takeover() | Refused() | Cancel() | Failure():
+                case FirstToken() | Takeover() | Refused() | Cancel() | Failure() | HeldUp():
                     guest = self._guests.get(message.req)
                     if guest is not None:
                         self._hear(guest, message)
                     elif isinstance(message, FirstToken) and message.req not in self._announced:
                         self._firsts[message.req] = message.token
+                    elif isinstance(message, Failure) and message.req not in self._announced:
+                        self._failures[message.req] = message.reason
                 case Lost(name):
                     self._lose(name)
+                case Departed():
+                    self._lose(sender)
+                case Found(name):
+                    self._runtime.mailbox.restore(name)
+                    self._increments.find(name)
+                case Seek():
+                    self._begin_anew()
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
 
@@ -141,8 +155,11 @@ class RelayServer:
             self._give_up(guest, "kv-memory-too-small")
         elif not held.missing:
             self._submit(guest, Kv(self._model.layout))
+        reason = self._failures.pop(relay.req, "")
+        if reason and relay.req in self._guests:
+            self._hear(guest, Failure(relay.req, reason))
 
-    def _hear(self, guest: Guest, message: Message) -> None:
+    def _hear(self, guest: Guest, message: Message | HeldUp) -> None:
         part = guest.part
         match message:
             case FirstToken():
@@ -164,6 +181,9 @@ class RelayServer:
                 guest.early.append(message)
             case Takeover():
                 self._act(guest, part.taken_over(message, self._pressure))
+            case HeldUp(req):
+                if self._runtime.config.guards(Defect.RELAY_STAY) and part.held_up():
+                    self._runtime.events.emit(Kind.RELAY_STAYS, req=req)
             case Refused(_, reason):
                 self._act(guest, part.main_lost(reason))
 
@@ -179,6 +199,13 @@ class RelayServer:
                 self._hear(guest, Refused(relay.req, "decode-lost"))
             elif name == relay.prefill:
                 self._hear(guest, Failure(relay.req, "prefill-lost"))
+
+    def _begin_anew(self) -> None:
+        """All others have given this agent up: so does it everything that it was asked."""
+        for guest in tuple(self._guests.values()):
+            self._hear(guest, Cancel(guest.relay.req))
+        self._firsts.clear()
+        reappear(self._runtime)
 
     def _give_up(self, guest: Guest, reason: str) -> None:
         """Nothing was decoded: MD has every position; without MD there is no answer."""

@@ -8,7 +8,9 @@ picture of the caches is what it sent where, within each instance's budget, corr
 they matched.
 
 It also watches everybody: who departs is chosen no more and told to all as ``Lost``. What
-follows from that, each instance decides; here only what nobody else can tell the client.
+follows from that, each instance decides; here only what nobody else can tell the client. An
+instance that was lost is sought, ever less often: one that was only cut off, or was started anew,
+forgets what it was asked and is chosen again (``Found``).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 from testbed.contract.agent import Span
 from testbed.contract.attempt import attempt_id, number_of, request_of
 from testbed.contract.block_key import block_keys
+from testbed.contract.defect import Defect
 from testbed.contract.event import Kind
 from testbed.contract.role import Role
 from testbed.contract.serving import Serving
@@ -26,6 +29,8 @@ from testbed_agents.control.plane import (
     NO_SESSION,
     Ask,
     Assign,
+    Back,
+    Found,
     Lost,
     Note,
     Orphaned,
@@ -39,6 +44,7 @@ from testbed_agents.router.alone import without_main
 from testbed_agents.router.book import Book, Standing, Under
 from testbed_agents.router.decide import Decider, Route
 from testbed_agents.router.picture import Picture
+from testbed_agents.router.seeking import Seeking
 from testbed_agents.router.view import RequestFacts
 from testbed_agents.runtime import Runtime, until_stopped
 
@@ -68,6 +74,7 @@ class RouterAgent:
         self._index = {role: PrefixIndex(blocks) for role, blocks in budgets.items() if blocks}
         self._roles = {peer.name: peer.role for peer in config.peers}
         self._lost: set[str] = set()
+        self._seeking = Seeking(runtime)
         self._settling: dict[str, None] = {}
         """Clients that wait until nobody works for them."""
         self._tried: dict[int, frozenset[str]] = {}
@@ -90,9 +97,13 @@ class RouterAgent:
     async def _listen(self) -> None:
         while True:
             sender, message = await self._runtime.mailbox.receive()
-            if sender in self._lost:
+            if sender in self._lost and not isinstance(message, Back | Departed):
                 continue  # its last words: it was left already, and gets no answer
             match message:
+                case Back():
+                    self._find(sender)
+                case Departed() if sender in self._lost:
+                    self._seek(sender)
                 case Ask():
                     self._route(message)
                 case Note():
@@ -102,7 +113,8 @@ class RouterAgent:
                 case Settle():
                     self._settling[sender] = None
                 case Departed():
-                    self._lose(sender)
+                    if self._runtime.config.guards(Defect.PEER_IDENTITY):
+                        self._lose(sender)
                 case _:
                     raise AgentError("obey a control message", sender, type(message).__name__)
             self._settle()
@@ -128,10 +140,12 @@ class RouterAgent:
             self._index[role].forget(name)
         for peer in self._roles:
             mailbox.send(peer, Lost(name))
+        self._seek(name)
         for job, under in parts:
             match role:
                 case Role.CLIENT:
-                    self._stop(job, under)
+                    if self._runtime.config.guards(Defect.CLIENT_CANCEL):
+                        self._stop(job, under)
                 case Role.RELAY:
                     main = "" if under.main_lost else under.route.decode or ""
                     mailbox.send(under.client, Orphaned(job, main))
@@ -142,8 +156,30 @@ class RouterAgent:
                 case _:
                     pass  # those who wait for its KV know what they have
 
+    def _seek(self, name: str) -> None:
+        recovers = self._runtime.config.guards(Defect.PAIR_RECOVERY)
+        if recovers and name in self._book.standing:
+            self._seeking.begin(name)
+
+    def _find(self, name: str) -> None:
+        """Who was lost works for nobody now, and may be chosen again."""
+        if name not in self._lost:
+            return
+        self._seeking.end(name)
+        self._lost.discard(name)
+        self._book.find(name)
+        self._runtime.events.emit(Kind.INSTANCE_FOUND, peer=name, role=self._roles[name].value)
+        for peer in self._roles:
+            if peer != name:
+                self._runtime.mailbox.send(peer, Found(name))
+
     def _route(self, ask: Ask) -> None:
-        shape = self._runtime.config.shape
+        shape, admission = self._runtime.config.shape, self._serving.admission
+        full = len(self._book.under) >= admission.router_requests
+        if full and self._runtime.config.guards(Defect.ADMISSION_CONTROL):
+            self._give_up_earlier(ask.req)
+            self._runtime.mailbox.send(ask.client, Failure(ask.req, "router-full"))
+            return
         spans = tuple(
             Span(segment=segment, tokens=length)
             for segment, length in zip(ask.segments, ask.lengths, strict=True)
@@ -216,7 +252,8 @@ class RouterAgent:
         under = self._book.under.get(job)
         if under is not None:
             self._book.leave(job, under.client)
-            self._stop(job, under)
+            if self._runtime.config.guards(Defect.CLIENT_CANCEL):
+                self._stop(job, under)
 
     def _stop(self, job: int, under: Under) -> None:
         for name in under.instances:

@@ -31,7 +31,7 @@ class Standing:
     begun: set[int] = field(default_factory=set)
     """Of them, those that P is done with."""
     lost: bool = False
-    """Gone for good: never chosen again."""
+    """Gone: not chosen until it is found again."""
 
 
 @dataclass(slots=True)
@@ -109,6 +109,10 @@ class Book:
         for job, _ in parts:
             self.leave(job, name)
         return parts
+
+    def find(self, name: str) -> None:
+        """An instance that was lost is back, and holds nothing of any job."""
+        self.standing[name].lost = False
 
     def works_for(self, client: str) -> bool:
         """Whether anything of a client's is under way."""

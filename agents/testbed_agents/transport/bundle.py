@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from testbed.contract.agent import AgentConfig, Peer
 from testbed.contract.defect import Defect
 from testbed.errors import AgentError, ProtocolError
 from testbed_agents.clock import AgentClock
+from testbed_agents.pool import OpenError, Refusal
 from testbed_agents.transport import frame
 from testbed_agents.transport.lane import Lane
 from testbed_agents.transport.opening import not_opened
 from testbed_agents.transport.padding import PaddingFile
+from testbed_agents.transport.pieces import Piece
+from testbed_agents.transport.stall import StallWatch
 from testbed_agents.transport.tcp_info import TcpInfo
 
 
@@ -30,6 +33,7 @@ class Bundle:
         self._clock = clock
         self._lost = lost
         self._filler = PaddingFile()
+        self._failover = config.guards(Defect.LEG_FAILOVER)
         self._lanes: dict[int, Lane] = {}
         self._retransmitted: dict[int, int] = {}
 
@@ -37,9 +41,13 @@ class Bundle:
         """Raises KeyError where it was never opened, or is closed."""
         return self._lanes[connection]
 
+    def prepare(self, count: int) -> None:
+        """Make the first ``count`` lanes, to be opened one by one."""
+        self._lanes = {connection: self._lane(connection) for connection in range(count)}
+
     async def open_all(self, count: int) -> None:
         """Connect the first ``count`` lanes, which then stand. Raises AgentError."""
-        self._lanes = {connection: self._lane(connection) for connection in range(count)}
+        self.prepare(count)
         patience = self._clock.seconds(self._config.pool.transfer_timeout_ns)
         try:
             async with asyncio.timeout(patience), asyncio.TaskGroup() as group:
@@ -52,6 +60,37 @@ class Bundle:
                 "see that the receiver listens before the barrier",
             ) from first  # fmt: skip
 
+    async def exchange(
+        self,
+        connection: int,
+        pieces: Iterable[Piece],
+        gap: Callable[[int], Awaitable[None]] | None = None,
+    ) -> frame.Ack:
+        """As ``Lane.exchange``, and an end of it where the leg is down. Raises TransferError."""
+        lane, slow = self._lanes[connection], self._clock.slow
+
+        def look() -> TcpInfo | None:
+            info = lane.tcp_info()
+            return None if info is None else info.emulated(slow)
+
+        watch = StallWatch(look, slow, lane.stalled)
+        if self._failover:
+            watch.start()
+        try:
+            return await lane.exchange(pieces, gap)
+        finally:
+            watch.end()
+
+    def unheard(self, connections: Iterable[int], silent_ms: int) -> tuple[int, ...]:
+        """Those of ``connections`` whose peer has said nothing for so long, in their order."""
+        found: list[int] = []
+        for connection in connections:
+            lane = self._lanes.get(connection)
+            info = None if lane is None else lane.tcp_info()
+            if info is not None and info.emulated(self._clock.slow).silent_ms >= silent_ms:
+                found.append(connection)
+        return tuple(found)
+
     async def open(self, connection: int) -> None:
         """Connect a lane that was not there. Raises OpenError, or OSError for a defect."""
         lane = self._lane(connection)
@@ -59,7 +98,7 @@ class Bundle:
             await lane.open()
         except (OSError, ProtocolError) as error:
             refusal = not_opened(self._peer.name, error)
-            if refusal is None:
+            if refusal is None or not self._spared(refusal):
                 raise
             raise refusal from error
         self._lanes[connection] = lane
@@ -102,6 +141,10 @@ class Bundle:
         again = info.total_retrans - self._retransmitted.get(connection, 0)
         self._retransmitted[connection] = info.total_retrans
         return info.emulated(self._clock.slow), again
+
+    def _spared(self, refusal: OpenError) -> bool:
+        guarded = self._config.guards(Defect.DESCRIPTOR_RESERVE)
+        return guarded or refusal.reason is not Refusal.NO_DESCRIPTOR
 
     def _lane(self, connection: int) -> Lane:
         config = self._config

@@ -31,6 +31,8 @@ class Fault(StrEnum):
     """Its receiver does not want it any more."""
     PART_LOST = "part-lost"
     """Another part of the same transfer failed."""
+    STALLED = "stalled"
+    """The receiver's kernel has not been heard of for so long that its leg must be down."""
 
 
 class FrameError(ProtocolError):

@@ -124,6 +124,11 @@ class Lane:
                 self._answer = None
             self._written = before
 
+    def stalled(self, silent_ms: int) -> None:
+        """Its peer has owed an answer for too long: whoever waits for it fails now."""
+        cause = f"nothing heard for {silent_ms} ms"
+        self._break(TransferError(Fault.STALLED, self._peer.name, cause))
+
     def tcp_info(self) -> TcpInfo | None:
         """The kernel's view; None once the connection is gone."""
         return None if self._socket is None else read_tcp_info(self._socket)

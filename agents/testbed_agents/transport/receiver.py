@@ -14,6 +14,7 @@ from testbed.contract.event import EventLog, Kind
 from testbed.errors import AgentError, TestbedError
 from testbed_agents.clock import AgentClock
 from testbed_agents.transport import frame
+from testbed_agents.transport.applied import Applied
 from testbed_agents.transport.assembly import Assemblies, Key
 from testbed_agents.transport.connection import tuned_socket
 from testbed_agents.transport.epochs import Epochs
@@ -22,11 +23,13 @@ from testbed_agents.transport.inlet import Inlet
 from testbed_agents.transport.landings import Freed, Landings
 from testbed_agents.transport.parser import Landed, Rules
 from testbed_agents.transport.part import Part
+from testbed_agents.transport.spare import SpareDescriptor, is_none_left
 from testbed_agents.transport.transfer import INCREMENT, IncomingTransfer, supersedes
 
 Handler: TypeAlias = Callable[[IncomingTransfer], Awaitable[None]]
 
 _BACKLOG = 4096
+_LISTEN_AGAIN_S = 0.1
 MAX_CONNECTIONS = 16_384
 """Connections beyond this are closed unanswered."""
 
@@ -39,10 +42,12 @@ class KvReceiver:
         self._clock = clock
         self._log = log
         self._epochs = Epochs()
+        self._applied = Applied()
         self._parts: Assemblies[Inlet] = Assemblies()
         self._inlets: dict[Inlet, None] = {}  # in order of acceptance
         self._deadlines: dict[Inlet, asyncio.TimerHandle] = {}
         self._listener: socket.socket | None = None
+        self._spare = SpareDescriptor()
         self._work: asyncio.TaskGroup | None = None
         self._handler: Handler | None = None
         self._held = False
@@ -51,8 +56,6 @@ class KvReceiver:
             config.guards(Defect.DIGEST_CHECK), config.guards(Defect.BLOCK_COUNT), lands=True
         )
         self._applying: set[Key] = set()
-        self._applied: set[tuple[int, int]] = set()
-        """Request and kind of transfer, where one may be sent again."""
         self._aborted: set[Key] = set()
         self._draining: set[Key] = set()
         self._turns: dict[Key, asyncio.TimerHandle] = {}
@@ -75,6 +78,7 @@ class KvReceiver:
             listener.close()
             raise
         self._listener = listener
+        self._spare.take()
 
     async def serve(self, handler: Handler) -> None:
         """Pass every verified transfer to ``handler``; its return is the acknowledgement.
@@ -104,6 +108,7 @@ class KvReceiver:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+            self._spare.give_back()
         self._applying.clear()  # nobody hands anything on any more
         for inlet in tuple(self._inlets):
             inlet.end(None)
@@ -283,6 +288,11 @@ class KvReceiver:
                 connection, _ = listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
+            except OSError as error:
+                if not is_none_left(error):
+                    raise
+                self._turn_away(listener)
+                return
             connection.setblocking(False)
             if len(self._inlets) >= MAX_CONNECTIONS:
                 connection.close()
@@ -295,6 +305,20 @@ class KvReceiver:
             self._expect(inlet)
             if self._held:
                 inlet.hold(True)
+
+    def _turn_away(self, listener: socket.socket) -> None:
+        """No descriptor is left: refuse who waits, or listen no more for a while."""
+        guarded = self._config.guards(Defect.DESCRIPTOR_RESERVE)
+        if guarded and self._spare.turn_away(listener):
+            return
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)  # it stays readable: we would turn for ever
+        if guarded:
+            loop.call_later(_LISTEN_AGAIN_S * self._clock.slow, self._listen_again, listener)
+
+    def _listen_again(self, listener: socket.socket) -> None:
+        if self._work is not None and listener is self._listener:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def _expect(self, inlet: Inlet) -> None:
         """Something must be complete within the transfer's time: the hello or a transfer."""
@@ -322,33 +346,33 @@ class KvReceiver:
     async def _apply(
         self, inlets: tuple[Inlet, ...], transfer: IncomingTransfer, handler: Handler
     ) -> None:
-        key, kind = (transfer.request, transfer.epoch), transfer.epoch // INCREMENT
-        try:
-            if (transfer.request, kind) not in self._applied:
-                await handler(transfer)
-        except TestbedError as error:
-            reason, why = error.cause, Freed.REFUSED
-            self._log.emit(Kind.KV_REFUSED, req=transfer.request, reason=f"refused: {reason}")
-            status = frame.Status.REFUSED
+        earlier = self._applied.begin(transfer)
+        if earlier is None:
+            reason = await self._handle(transfer, handler)
+            self._applied.end(transfer, reason)
         else:
-            reason, why = "", Freed.APPLIED
-            if (transfer.request, kind) not in self._applied:
-                self._tell_verified(transfer)
-            if self._config.guard.retries:
-                self._applied.add((transfer.request, kind))
-            status = frame.Status.APPLIED
+            reason = await asyncio.shield(earlier)
+        status = frame.Status.REFUSED if reason else frame.Status.APPLIED
+        key = (transfer.request, transfer.epoch)
         self._applying.discard(key)
         self._aborted.discard(key)
-        self._go_on(self._landings.free(key, why))
+        self._go_on(self._landings.free(key, Freed.REFUSED if reason else Freed.APPLIED))
         for inlet in inlets:
             inlet.answer(frame.Ack(status, transfer.request, transfer.epoch, reason))
             if inlet.current is not None and inlet in self._inlets:
                 self._expect(inlet)  # the transfer that this one came between goes on
 
-    def _tell_verified(self, transfer: IncomingTransfer) -> None:
-        """What was let pass without a protection is told as well."""
+    async def _handle(self, transfer: IncomingTransfer, handler: Handler) -> str:
+        """Returns why it was refused; "" where it was applied."""
+        try:
+            await handler(transfer)
+        except TestbedError as error:
+            self._log.emit(Kind.KV_REFUSED, req=transfer.request, reason=f"refused: {error.cause}")
+            return error.cause
+        # what was let pass without a protection is told as well
         passed = {"unequal": transfer.unequal, "missing": transfer.missing}
         self._log.emit(
             Kind.KV_VERIFIED, transfer.wire_bytes, req=transfer.request,
             blocks=len(transfer.blocks), **{name: count for name, count in passed.items() if count},
         )  # fmt: skip
+        return ""

@@ -13,8 +13,11 @@ from testbed.contract.guard import Guard
 from testbed_agents.transport.fault import Fault, TransferError
 
 PASSING = frozenset(
-    {Fault.TIMEOUT, Fault.CONNECTION_LOST, Fault.PART_LOST, Fault.FULL, Fault.TRUNCATED}
-)
+    {
+        Fault.TIMEOUT, Fault.CONNECTION_LOST, Fault.PART_LOST, Fault.FULL, Fault.TRUNCATED,
+        Fault.STALLED,
+    }
+)  # fmt: skip
 """Reasons that may be gone the next time. What a receiver does not want stays unwanted."""
 MOST_TURNS = 64
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -21,29 +21,32 @@ from testbed_agents.transport.connection import require_port_choice
 from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.pieces import Parcel, parcels_of
 from testbed_agents.transport.progress import Progress
+from testbed_agents.transport.reopening import patience_s, pause_s
 from testbed_agents.transport.retry import Retries
+from testbed_agents.transport.stall import SILENCE_MS
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 from testbed_agents.transport.withheld import Withheld
 
-_REOPEN_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses before attempts to replace a broken connection; the last one repeats."""
 _WHOLE = (frame.Status.APPLIED, frame.Status.REFUSED)
 """Answers to a transfer that was read to its end: its connection is of use for another."""
+LEGS_TRIED = 4
+"""Most connections that a transfer is tried over while their legs are down."""
 
 
 class KvSender:
     """All connections from this agent to ``peer``. One event loop; ``open`` comes first."""
 
     def __init__(self, config: AgentConfig, peer: Peer, clock: AgentClock, log: EventLog) -> None:
+        self._config = config
         self._pool = config.pool
         self._peer = peer
         self._clock = clock
         self._log = log
         self._verify_all = config.verify == "all"
-        self._lanes = Bundle(config, peer, clock, self._lost)
-        self._gate = PoolGate(
-            peer.name, config.pool, clock, log, self._lanes, config.guard.queue_bytes > 0
-        )
+        self._failover = config.guards(Defect.LEG_FAILOVER)
+        self.held_up: Callable[[int], None] = _nobody
+        """Told of each request whose transfer stalled."""
+        self._lanes, self._gate = self._anew()
         self._most_bytes = config.guard.queue_bytes if config.guards(Defect.LANE_BYTES) else 0
         self._bytes = 0
         """Of all transfers that wait for a connection or are on one, where they are bounded."""
@@ -71,28 +74,66 @@ class KvSender:
         elif self._pool.closes:
             require_port_choice()
 
+    def _anew(self) -> tuple[Bundle, PoolGate]:
+        lanes = Bundle(self._config, self._peer, self._clock, self._lost)
+        sizes = self._config.guard.queue_bytes > 0
+        gate = PoolGate(self._peer.name, self._pool, self._clock, self._log, lanes, sizes)
+        return lanes, gate
+
+    def reopen(self) -> None:
+        """The receiver is back after ``close``: connect anew, each connection by itself.
+
+        Transfers wait for the first of them. An open pool stays as it is.
+        """
+        if not self._closed or not self._config.guards(Defect.PAIR_RECOVERY):
+            return
+        self._lanes, self._gate = self._anew()
+        self.withheld = self.withheld.moved(self._gate, self._lanes)
+        self._repairs.clear()
+        self._closed = False
+        self._lanes.prepare(self._gate.state.standing)
+        for connection in range(self._gate.state.standing):
+            self._gate.retire(connection)
+            self._repair(connection)
+
     async def send(self, transfer: OutgoingTransfer) -> Receipt:
         """Acquire a connection, send, wait for the acknowledgement, release.
 
-        What failed for a reason that may pass is tried again, as often as the guard allows, each
-        time with the next epoch. Raises AcquireError when no connection was to be had and
-        TransferError when the transfer was not acknowledged; both have a ``reason``. Whatever
-        happens, the connection goes back to the pool or is replaced.
+        Where the leg of its connection is down it goes over another one. What failed for another
+        reason that may pass is tried again, as often as the guard allows. Each attempt has the
+        next epoch.
+
+        Raises AcquireError when no connection was to be had and TransferError when the transfer
+        was not acknowledged; both have a ``reason``. Whatever happens, the connection goes back
+        to the pool or is replaced.
         """
-        attempt, turns = 0, 1
+        attempt, turns, legs = 0, 1, 1
         while True:
+            patient = legs == LEGS_TRIED or not self._failover
             try:
-                one = replace(transfer, epoch=transfer.epoch + attempt)
-                return await self._attempt(one, turns, attempt)
+                return await self._attempt(transfer, turns, attempt + legs > 1, patient)
+            except AcquireError as error:
+                leg_down = error.reason is Refusal.UNANSWERED and legs < LEGS_TRIED
+                if not leg_down:
+                    raise
             except TransferError as error:
-                if self._closed or not self._retries.again(attempt, error):
+                leg_down = error.reason is Fault.STALLED and legs < LEGS_TRIED
+                if not leg_down and (self._closed or not self._retries.again(attempt, error)):
                     self._failed = self._failed or self._retries.for_good(error)
                     raise
                 turns = self._retries.turns(turns, error.reason, len(transfer.blocks))
-            await self._clock.spend(self._retries.pause_ns(transfer.request, attempt))
-            attempt += 1
+            if leg_down:
+                legs += 1
+                self.held_up(transfer.request)
+                self._renew_silent()
+            else:
+                await self._clock.spend(self._retries.pause_ns(transfer.request, attempt))
+                attempt += 1
+            transfer = replace(transfer, epoch=transfer.epoch + 1)
 
-    async def _attempt(self, transfer: OutgoingTransfer, turns: int, attempt: int) -> Receipt:
+    async def _attempt(
+        self, transfer: OutgoingTransfer, turns: int, again: bool, patient: bool
+    ) -> Receipt:
         if self._defect is not None:
             raise AgentError(
                 "replace a connection", self._peer.name, str(self._defect)
@@ -105,9 +146,10 @@ class KvSender:
             raise self._refused(transfer, Refusal.QUEUE_FULL)
         self._bytes += size
         try:
-            lease = await self._gate.acquire(transfer.request, Claim(size, transfer.due_ns))
+            claim = Claim(size, transfer.due_ns)
+            lease = await self._gate.acquire(transfer.request, claim, patient)
             others = await self._join(transfer, parcel, lease) if turns == 1 else ()
-            return await self._send_over(transfer, parcel, lease, others, turns, attempt)
+            return await self._send_over(transfer, parcel, lease, others, turns, again)
         finally:
             self._bytes -= size
 
@@ -125,7 +167,7 @@ class KvSender:
         lease: Lease,
         others: tuple[int, ...],
         turns: int,
-        attempt: int,
+        again: bool,
     ) -> Receipt:
         """Over the leased connection and those that joined, or in ``turns`` over the one."""
         parcels: tuple[Parcel, ...] = (parcel,)
@@ -139,7 +181,8 @@ class KvSender:
         self.affliction.spoil(transfer, parcels)
         passage = self.progress.passage(transfer.request, wire_bytes)
         sound: set[int] = set()
-        told = {"parts": len(parts), "epoch": transfer.epoch if attempt else 0, "turns": turns}
+        stalled = False
+        told = {"parts": len(parts), "epoch": transfer.epoch if again else 0, "turns": turns}
         self._log.emit(
             Kind.TRANSFER_START, wire_bytes, req=transfer.request, peer=self._peer.name,
             conn=lease.connection, blocks=len(transfer.blocks),
@@ -161,6 +204,7 @@ class KvSender:
             )  # fmt: skip
         except (TransferError, asyncio.CancelledError) as error:
             self._emit_failed(transfer.request, lease.connection, error)
+            stalled = isinstance(error, TransferError) and error.reason is Fault.STALLED
             raise
         finally:
             passage.end(bool(sound))
@@ -171,7 +215,8 @@ class KvSender:
                 if connection not in sound and self._gate.state.standing:
                     self._repair(connection)
             self.withheld.settle()
-            self._give_back(transfer.request, lease.connection, lease.connection in sound)
+            healthy = lease.connection in sound
+            self._give_back(transfer.request, lease.connection, healthy, stalled)
         return Receipt(transfer.request, lease.connection, wire_bytes, lease.wait_ns, duration_ns)
 
     def drop(self, connection: int, clean: bool) -> bool:
@@ -205,14 +250,16 @@ class KvSender:
             self._give_back(transfer.request, lease.connection, usable)
             raise
 
-    def _give_back(self, request: int, connection: int, healthy: bool) -> None:
+    def _give_back(
+        self, request: int, connection: int, healthy: bool, stalled: bool = False
+    ) -> None:
         if self.affliction.keeps(request):
             return
         if healthy:
             if not self.withheld.takes_loan(request, connection):
                 self._gate.release(request, connection)
         else:
-            if self._gate.retire(connection, request):
+            if self._gate.retire(connection, request, last=stalled):
                 self._repair(connection)
 
     async def _transmit(
@@ -263,7 +310,7 @@ class KvSender:
             claim = Claim(left_bytes, transfer.due_ns)
             await self._gate.lend(transfer.request, connection, claim)
 
-        ack = await self._lanes[connection].exchange(parcel.pieces(gaps), gap)
+        ack = await self._lanes.exchange(connection, parcel.pieces(gaps), gap)
         if (ack.request, ack.epoch) != (transfer.request, transfer.epoch):
             raise TransferError(
                 Fault.UNEXPECTED, f"request {transfer.request}", f"{ack} acknowledges another"
@@ -310,14 +357,27 @@ class KvSender:
             delivery_bps=info.delivery_bps, min_rtt_us=info.min_rtt_us,
         )  # fmt: skip
 
+    def _renew_silent(self) -> None:
+        """A leg is down: idle connections that may be on it are opened anew.
+
+        One whose leg is up is back after a handshake. The others stay away until theirs is.
+        """
+        state = self._gate.state
+        idle = [one for one in range(self._pool.numbers) if state.is_idle(one)]
+        for connection in self._lanes.unheard(idle, SILENCE_MS):
+            self._lost(connection)
+
     def _lost(self, connection: int) -> None:
         # a connection that has just been given out is left to its holder, who will notice
         idle = not self._closed and self._gate.state.is_idle(connection)
-        if idle and self._gate.retire(connection):
+        if idle and self._gate.retire(connection, last=True):
             self._repair(connection)
 
     def _repair(self, connection: int) -> None:
         self._lanes.abort(connection)
+        if not self._config.guards(Defect.PAIR_RECOVERY):
+            self._gate.close()  # the pair is held for failed, for good
+            return
         if not self._closed and not self.withheld.takes_broken(connection):
             task = asyncio.get_running_loop().create_task(self._reopen(connection))
             self._repairs[connection] = task
@@ -330,10 +390,11 @@ class KvSender:
     async def _reopen(self, connection: int) -> None:
         attempt = 0
         while True:
-            await asyncio.sleep(_REOPEN_S[min(attempt, len(_REOPEN_S) - 1)] * self._clock.slow)
+            await asyncio.sleep(pause_s(attempt) * self._clock.slow)
+            within_s = patience_s(attempt, self._pool.transfer_timeout_ns / 1e9)
             attempt += 1
             try:
-                async with asyncio.timeout(self._clock.seconds(self._pool.transfer_timeout_ns)):
+                async with asyncio.timeout(within_s * self._clock.slow):
                     await self._lanes[connection].open()
             except (OSError, ProtocolError):
                 continue  # the receiver may be away: try again until we are closed
@@ -341,6 +402,10 @@ class KvSender:
             if not self.withheld.takes_broken(connection):
                 self._gate.restore(connection)
             return
+
+
+def _nobody(request: int) -> None:
+    pass
 
 
 def _refusal(transfer: OutgoingTransfer, ack: frame.Ack) -> TransferError:

@@ -21,7 +21,9 @@ class TcpInfo:
     """Times in microseconds, counts in segments, the window in segments.
 
     ``total_retrans`` counts over the connection's whole life; ``lost`` is what the
-    sender holds for lost at this moment.
+    sender holds for lost at this moment. ``silent_ms`` is the time since the peer's kernel was
+    heard of, ``owed`` counts the segments and probes that it has not answered: without any it
+    has no reason to speak.
     """
 
     rtt_us: int
@@ -32,6 +34,8 @@ class TcpInfo:
     total_retrans: int
     delivery_bps: int
     acked_bytes: int = 0
+    silent_ms: int = 0
+    owed: int = 0
 
     def emulated(self, slow: float) -> TcpInfo:
         """The same in emulated time, where an emulated second takes ``slow`` of the kernel's."""
@@ -43,6 +47,7 @@ class TcpInfo:
             rttvar_us=round(self.rttvar_us / slow),
             min_rtt_us=round(self.min_rtt_us / slow),
             delivery_bps=round(self.delivery_bps * slow),
+            silent_ms=round(self.silent_ms / slow),
         )
 
 
@@ -60,6 +65,8 @@ def decode_tcp_info(data: bytes) -> TcpInfo:
         total_retrans=field[31],
         delivery_bps=field[42] * 8,
         acked_bytes=field[34],
+        silent_ms=field[20],
+        owed=field[12] + field[3],
     )
 
 

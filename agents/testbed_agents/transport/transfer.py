@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 INCREMENT = 1 << 16
-"""First epoch of the transfer from RLD to MD that follows P's (handoff ``incremental-kv``)."""
+"""First epoch of the transfer from RLD to MD that follows P's (handoff ``incremental-kv``); those
+below are attempts at P's."""
 
 
 def supersedes(epoch: int, other: int) -> bool:

@@ -24,6 +24,15 @@ class Withheld:
         self._ports: int | None = None
         self._held: list[int] = []
 
+    def moved(self, gate: PoolGate, lanes: Bundle) -> Withheld:
+        """The same of a pool that takes the place of this one, all of whose connections are gone:
+        those that stand are ``takes_broken`` as they come."""
+        other = Withheld(gate, lanes, self._reopen)
+        other._wanted, other._ports = self._wanted, self._ports
+        if not gate.state.standing and (self._wanted or self._ports is not None):
+            gate.limit(self._wanted, self._ports)
+        return other
+
     def __len__(self) -> int:
         return len(self._held)
 
