@@ -17,12 +17,21 @@ FOLDER = "orders"
 
 
 class Order(Record):
-    """One fault that is to begin now, or to end. Its spans say when it was asked for, and when it
-    ends by itself; ``text`` is how it was written."""
+    """One fault that is to begin now, or to end; ``text`` is how it was written.
+
+    Its span says about when it was asked for, by marks of whole seconds, and how long it lasts:
+    that is counted from when it began.
+    """
 
     act: Literal["begin", "end"]
     fault: LinkFault | NodeFault
     text: str = ""
+
+    @property
+    def lasts_ns(self) -> int | None:
+        """How long it is in force; None where it stays until it is ended."""
+        span = self.fault.spans[0]
+        return None if span.end_ns is None else span.end_ns - span.begin_ns
 
 
 class Answer(Record):
@@ -40,6 +49,14 @@ def order_path(run: Path, number: int) -> Path:
 def answer_path(run: Path, number: int) -> Path:
     """Where its answer stands."""
     return run / FOLDER / f"{number}.answer.json"
+
+
+def answer_to(run: Path, number: int) -> Answer | None:
+    """The answer to an order; None while there is none."""
+    path = answer_path(run, number)
+    if not path.is_file():
+        return None
+    return Answer.model_validate_json(path.read_text(encoding="utf-8"))
 
 
 def orders_of(run: Path) -> tuple[Order, ...]:

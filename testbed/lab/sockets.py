@@ -1,8 +1,13 @@
-"""TCP sockets of a node from the kernel's own list: no program is started, no clock is read."""
+"""TCP sockets of a node from the kernel's own list: no program is started, no clock is read.
+
+Opening one of Python's own files takes 2 us of virtual time in the lab guest, which are reads of
+the clock; bare system calls take none.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import os
 import sys
 from pathlib import Path
 
@@ -24,9 +29,20 @@ def sockets(namespace: str) -> tuple[Socket, ...]:
     """
     path = Path(namespace).parent.parent / "net" / "tcp"
     try:
-        return parse(path.read_text(encoding="ascii"))
+        return parse(_read(path).decode("ascii"))
     except OSError as error:
         raise LabError("list sockets", str(path), error.strerror or str(error)) from error
+
+
+def _read(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts: list[bytes] = []
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def parse(text: str) -> tuple[Socket, ...]:

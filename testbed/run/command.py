@@ -11,9 +11,10 @@ from ruamel.yaml.error import YAMLError
 
 from testbed.contract.fault import AgentFault, LinkFault, NodeFault
 from testbed.contract.lateness import BARRIER_FILE
-from testbed.contract.order import Answer, Order, answer_path, order_path, orders_of
+from testbed.contract.order import Answer, Order, answer_to, order_path, orders_of
 from testbed.contract.plan import Plan
 from testbed.errors import LabError, UsageError
+from testbed.lab.guest.progress import read_progress
 from testbed.plan.faults import plan_faults
 from testbed.run.orders import write_whole
 from testbed.run.underway import living_owner
@@ -45,7 +46,7 @@ def apply_fault(run: Path, text: str, cache: Path) -> tuple[str, Answer]:
         )  # fmt: skip
     before = orders_of(run)
     given.setdefault("name", f"order-{len(before) + 1}")
-    still = [_mapping(order.text) for order in _in_force(before, now_ns).values()]
+    still = [_mapping(order.text) for order in _in_force(run, before, now_ns).values()]
     asked = {**given, "at": f"{now_ns} ns"}
     scenario = load_scenario(str(run / "scenario.yaml"))
     planned = scenario.file.model_dump(mode="json", exclude_none=True)["faults"]
@@ -82,7 +83,8 @@ def end_fault(run: Path, name: str, cache: Path) -> Answer:
 
 
 def _under_way(attempt: str, run: Path, cache: Path) -> tuple[Plan, int]:
-    """The plan, and the emulated time since the barrier."""
+    """The plan, and the emulated time since the barrier by the lab's own clock, which is not this
+    machine's; it marks whole seconds."""
     try:
         plan = Plan.model_validate_json((run / "plan.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -94,7 +96,7 @@ def _under_way(attempt: str, run: Path, cache: Path) -> tuple[Plan, int]:
         )  # fmt: skip
     if living_owner(run, cache) is None:
         raise UsageError(attempt, str(run), "it is not under way", "start: testbed run")
-    now_ns, barrier = time.time_ns(), run / BARRIER_FILE
+    now_ns, barrier = read_progress(run).virtual_ns, run / BARRIER_FILE
     barrier_ns = int(barrier.read_text(encoding="ascii") or 0) if barrier.is_file() else 0
     if not 0 < barrier_ns <= now_ns:
         raise UsageError(
@@ -103,14 +105,16 @@ def _under_way(attempt: str, run: Path, cache: Path) -> tuple[Plan, int]:
     return plan, plan.scale.emulated_ns(now_ns - barrier_ns)
 
 
-def _in_force(orders: tuple[Order, ...], now_ns: int) -> dict[str, Order]:
-    """By name, those that have begun and neither were ended nor are over."""
+def _in_force(run: Path, orders: tuple[Order, ...], now_ns: int) -> dict[str, Order]:
+    """By name, those that began and neither were ended nor are over."""
     live: dict[str, Order] = {}
-    for order in orders:
-        end_ns = order.fault.spans[0].end_ns
+    for number, order in enumerate(orders, 1):
+        answer = answer_to(run, number)
+        if answer is None or answer.refused:
+            continue
         if order.act == "end":
             live.pop(order.fault.name, None)
-        elif end_ns is None or end_ns > now_ns:
+        elif order.lasts_ns is None or answer.at_ns + order.lasts_ns > now_ns:
             live[order.fault.name] = order
     return live
 
@@ -130,19 +134,17 @@ def _ordered(run: Path, order: Order) -> Answer:
     number = len(orders_of(run)) + 1
     order_path(run, number).parent.mkdir(exist_ok=True)
     write_whole(order_path(run, number), order)
-    answer = answer_path(run, number)
     patience = time.monotonic() + ANSWER_S
-    while not answer.is_file():
+    while (answer := answer_to(run, number)) is None:
         if time.monotonic() > patience:
             raise LabError(
                 f"{order.act} a fault", order.fault.name,
                 f"the run did not answer within {ANSWER_S:g} s", "see logs/guest.log",
             )  # fmt: skip
         time.sleep(0.02)
-    said = Answer.model_validate_json(answer.read_text(encoding="utf-8"))
-    if said.refused:
-        raise LabError(f"{order.act} a fault", order.fault.name, said.refused)
-    return said
+    if answer.refused:
+        raise LabError(f"{order.act} a fault", order.fault.name, answer.refused)
+    return answer
 
 
 _EXAMPLE = "write it as in a scenario: '{kind: down, link: wan1, duration: 1 s}'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from testbed.contract.fault import LinkFault, NodeFault
 from testbed.contract.order import Answer, Order, answer_path, order_path
 from testbed.contract.record import Record
 from testbed.errors import LabError
@@ -17,7 +18,9 @@ class Orders:
     def __init__(self, run: Path) -> None:
         self._run = run
         self._next = 1
-        self._live: dict[str, Order] = {}
+        self._live: dict[str, int | None] = {}
+        """Names of the faults in force, and when each ends by itself."""
+        self._faults: dict[str, LinkFault | NodeFault] = {}
 
     def take(self, faults: Faults, now_ns: int) -> None:
         """Does what was asked since the last call; ``now_ns`` is emulated, since the barrier.
@@ -25,31 +28,31 @@ class Orders:
         Raises:
             FidelityError: a link is not as it was meant to become.
         """
-        for name, order in tuple(self._live.items()):
-            end_ns = order.fault.spans[0].end_ns
+        for name, end_ns in tuple(self._live.items()):
             if end_ns is not None and end_ns <= now_ns:
                 del self._live[name]
-                faults.end(order.fault)
+                faults.end(self._faults[name])
         while (path := order_path(self._run, self._next)).is_file():
             order = Order.model_validate_json(path.read_text(encoding="utf-8"))
             try:
-                self._do(order, faults)
+                self._do(order, faults, now_ns)
                 answer = Answer(at_ns=now_ns)
             except LabError as error:
-                answer = Answer(at_ns=now_ns, refused=str(error))
+                answer = Answer(at_ns=now_ns, refused=error.cause)
             write_whole(answer_path(self._run, self._next), answer)
             self._next += 1
 
-    def _do(self, order: Order, faults: Faults) -> None:
-        name = order.fault.name
+    def _do(self, order: Order, faults: Faults, now_ns: int) -> None:
+        name, lasts_ns = order.fault.name, order.lasts_ns
         if order.act == "begin":
             faults.begin(order.fault)
-            self._live[name] = order
+            self._faults[name] = order.fault
+            self._live[name] = None if lasts_ns is None else now_ns + lasts_ns
         elif name not in self._live:
             raise LabError("end a fault", name, "it is over already")
         else:
             del self._live[name]
-            faults.end(order.fault)
+            faults.end(self._faults[name])
 
 
 def write_whole(path: Path, value: Record) -> None:

@@ -1,8 +1,9 @@
 """Stands still at the breakpoints of a plan, without virtual time and without the run noticing.
 
-Reading the clock takes virtual time. So nobody does, between a sample and the next wait, and links
-are not asked again: to tell of a fair queue the kernel reads it. The run's timeline is that of one
-without breakpoints. Meanwhile the guest's core is busy: it asks the host again and again.
+Reading the clock takes virtual time. So nobody does between a sample and the next wait: links are
+not asked anew, since to tell of a fair queue the kernel reads it, and files are bare system calls
+(see ``lab.sockets``). The run's timeline is that of one without breakpoints. Meanwhile the guest's
+core is busy: it asks the host again and again.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Standstill:
         while self._due and self._due[0] <= at_ns:
             self._due.popleft()
         path = picture_path(self._run, at_ns)
-        path.write_text(self._picture(at_ns).model_dump_json(indent=1), encoding="utf-8")
+        _write(path, self._picture(at_ns).model_dump_json(indent=1))
         self._hold(path, clock_ns)
 
     def _picture(self, at_ns: int) -> Picture:
@@ -65,7 +66,7 @@ class Standstill:
 
     def _hold(self, picture: Path, clock_ns: int) -> None:
         hold, draft = self._run / HOLD, picture.with_suffix(".hold")
-        draft.write_text(str(picture.relative_to(self._run)), encoding="ascii")
+        _write(draft, str(picture.relative_to(self._run)))
         os.replace(draft, hold)  # whole or not there, as the host sees it
         # Kept open by path alone: each call then goes to the host by its name, which is gone once
         # the host removed it, and leaves nothing behind in the guest's memory.
@@ -79,3 +80,13 @@ class Standstill:
             return
         finally:
             os.close(kept)
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        left = memoryview(text.encode())
+        while left:
+            left = left[os.write(descriptor, left) :]
+    finally:
+        os.close(descriptor)

@@ -10,7 +10,8 @@ import pytest
 
 from testbed.contract.fault import LinkFault, NodeFault
 from testbed.contract.lateness import BARRIER_FILE
-from testbed.contract.order import Answer, answer_path, orders_of
+from testbed.contract.order import answer_to, orders_of
+from testbed.contract.progress import FOLDER, Mark
 from testbed.errors import LabError, PlanError, ScenarioError, UsageError
 from testbed.lab.hostledger import HostLedger, Kind
 from testbed.run.command import apply_fault, end_fault
@@ -51,7 +52,9 @@ class World:
         self.scale = prepared.plan.scale
         (self.run / "plan.json").write_text(prepared.plan.model_dump_json())
         (self.run / "scenario.yaml").write_text(prepared.scenario.resolved_yaml())
-        (self.run / BARRIER_FILE).write_text(str(time.time_ns() - 5 * S))
+        (self.run / BARRIER_FILE).write_text(str(1_000 * S))
+        (self.run / FOLDER).mkdir(parents=True)
+        Mark(self.run / FOLDER, "lab").touch(1_005 * S)
         self.ledger = HostLedger(self.cache)
         self._over = threading.Event()
         self._lab = threading.Thread(target=self._look)
@@ -90,17 +93,21 @@ def test_a_fault_is_applied_and_ended_by_name(tmp_path: Path) -> None:
         order = orders_of(world.run)[0].fault
         assert isinstance(order, LinkFault)
         assert (order.links, order.cuts) == (("wan1",), True)
-        assert order.spans[0].begin_ns >= world.scale.emulated_ns(5 * S)
+        assert order.spans[0].begin_ns == world.scale.emulated_ns(5 * S)
 
 
 def test_what_has_a_duration_ends_by_itself(tmp_path: Path) -> None:
     with World(tmp_path, "real") as world:
         world.apply("{kind: pause, node: md1, duration: 1 s, name: nap}")
-        world.now_ns = 10**18
+        world.now_ns = S - 1
+        world.apply("{kind: down, link: wan1}")
+        assert world.acts.told[-1][0] == "begin"
+        world.now_ns = S
         patience = time.monotonic() + 20
-        while len(world.acts.told) < 2:
+        while len(world.acts.told) < 3:
             assert time.monotonic() < patience
-        assert world.acts.told == [("begin", "nap"), ("end", "nap")]
+        assert world.acts.told == [("begin", "nap"), ("begin", "order-2"), ("end", "nap")]
+        assert world.apply("{kind: pause, node: md1, name: nap}") == "nap"
 
 
 def test_what_the_lab_refuses_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -108,7 +115,9 @@ def test_what_the_lab_refuses_is_told_and_the_run_goes_on(tmp_path: Path) -> Non
         world.apply("{kind: down, link: wan1}")
         with pytest.raises(LabError, match="in force already"):
             world.apply("{kind: rate, link: wan1, to: 8 Mbit/s}")
-        assert Answer.model_validate_json(answer_path(world.run, 2).read_text()).refused
+        answer = answer_to(world.run, 2)
+        assert answer is not None
+        assert answer.refused == "that is in force already"
         world.apply("{kind: down, link: wan2}")
 
 
