@@ -8,12 +8,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from testbed.contract.fault import LinkFault, NodeFault
+from pydantic import Field
+
+from testbed.contract.fault import LinkFault, NodeFault, ResetFault, TrafficFault
 from testbed.contract.record import Record
 
 FOLDER = "orders"
+ByHand = Annotated[LinkFault | NodeFault | ResetFault | TrafficFault, Field(discriminator="target")]
+"""What can be ordered: all that the lab applies."""
 
 
 class Order(Record):
@@ -24,7 +28,7 @@ class Order(Record):
     """
 
     act: Literal["begin", "end"]
-    fault: LinkFault | NodeFault
+    fault: ByHand
     text: str = ""
 
     @property

@@ -9,10 +9,11 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from testbed.contract.fault import AgentFault, LinkFault, NodeFault
+from testbed.contract.fault import AgentFault, LinkFault
 from testbed.contract.lateness import BARRIER_FILE
-from testbed.contract.order import Answer, Order, answer_to, order_path, orders_of
+from testbed.contract.order import Answer, ByHand, Order, answer_to, order_path, orders_of
 from testbed.contract.plan import Plan
+from testbed.contract.sieve import Hold
 from testbed.errors import LabError, UsageError
 from testbed.lab.guest.progress import read_progress
 from testbed.plan.faults import plan_faults
@@ -59,6 +60,11 @@ def apply_fault(run: Path, text: str, cache: Path) -> tuple[str, Answer]:
             attempt, text, "agents apply their own faults at times that they are told beforehand",
             "write it into the scenario's faults",
         )  # fmt: skip
+    if isinstance(fault, LinkFault) and isinstance(fault.effect, Hold):
+        raise UsageError(
+            attempt, text, "a link that is to be held is built with a gate",
+            "write it into the scenario's faults",
+        )  # fmt: skip
     return fault.name, _ordered(run, Order(act="begin", fault=fault, text=json.dumps(asked)))
 
 
@@ -70,7 +76,7 @@ def end_fault(run: Path, name: str, cache: Path) -> Answer:
         LabError: the lab did not do it.
     """
     _under_way("end a fault", run, cache)
-    begun: dict[str, LinkFault | NodeFault] = {
+    begun: dict[str, ByHand] = {
         order.fault.name: order.fault for order in orders_of(run) if order.act == "begin"
     }
     if name not in begun:

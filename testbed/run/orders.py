@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from testbed.contract.fault import LinkFault, NodeFault
-from testbed.contract.order import Answer, Order, answer_path, order_path
+from testbed.contract.fault import ResetFault
+from testbed.contract.order import Answer, ByHand, Order, answer_path, order_path
 from testbed.contract.record import Record
 from testbed.errors import LabError
 from testbed.lab.faults import Faults
@@ -20,7 +20,7 @@ class Orders:
         self._next = 1
         self._live: dict[str, int | None] = {}
         """Names of the faults in force, and when each ends by itself."""
-        self._faults: dict[str, LinkFault | NodeFault] = {}
+        self._faults: dict[str, ByHand] = {}
 
     def take(self, faults: Faults, now_ns: int) -> None:
         """Does what was asked since the last call; ``now_ns`` is emulated, since the barrier.
@@ -46,6 +46,8 @@ class Orders:
         name, lasts_ns = order.fault.name, order.lasts_ns
         if order.act == "begin":
             faults.begin(order.fault)
+            if isinstance(order.fault, ResetFault):
+                return  # it is over as soon as it came
             self._faults[name] = order.fault
             self._live[name] = None if lasts_ns is None else now_ns + lasts_ns
         elif name not in self._live:

@@ -110,6 +110,16 @@ def test_what_has_a_duration_ends_by_itself(tmp_path: Path) -> None:
         assert world.apply("{kind: pause, node: md1, name: nap}") == "nap"
 
 
+def test_connections_are_reset_at_once_and_traffic_lasts(tmp_path: Path) -> None:
+    with World(tmp_path, "real") as world:
+        cut = world.apply("{kind: reset, node: p1, port: data}")
+        flood = world.apply("{kind: traffic, node: p2, to: md1}")
+        with pytest.raises(LabError, match="over already"):
+            end_fault(world.run, cut, world.cache)
+        end_fault(world.run, flood, world.cache)
+        assert world.acts.told == [("begin", cut), ("begin", flood), ("end", flood)]
+
+
 def test_what_the_lab_refuses_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
     with World(tmp_path, "real") as world:
         world.apply("{kind: down, link: wan1}")
@@ -129,6 +139,7 @@ def test_what_the_lab_refuses_is_told_and_the_run_goes_on(tmp_path: Path) -> Non
         ("{kind: down, link: wan1, at: 2 s}", UsageError, "at cannot be given"),
         ("{kind: down, link: wan1, every: 2 s, times: 2}", UsageError, "every, times cannot"),
         ("{kind: stall, node: md1}", UsageError, "agents apply their own"),
+        ("{kind: hold, link: wan1, stop: 1 ms, each: 5 ms}", UsageError, "built with a gate"),
         ("{kind: restart, node: md1}", PlanError, "compose"),
         ("[1, 2]", UsageError, "no mapping"),
         ("{kind: down", UsageError, "no YAML"),
