@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
+from testbed.checks.planned_ends import due_spans
 from testbed.contract.attempt import request_of
 from testbed.contract.event import Kind
 from testbed.contract.fault import NodeFault
@@ -53,7 +54,7 @@ def _gone(case: Case, by_ns: int) -> frozenset[str]:
         node
         for fault in case.plan.faults
         if isinstance(fault, NodeFault)
-        for span in fault.spans
+        for span in due_spans(fault, case.history.reached_ns)
         if span.begin_ns < by_ns and (span.end_ns is None or fault.act in ("kill", "restart"))
         for node in fault.nodes
     )

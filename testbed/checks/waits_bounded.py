@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
+from testbed.checks.planned_ends import due_spans
 from testbed.contract.event import Kind
 from testbed.contract.fault import NodeFault
 
@@ -96,5 +97,5 @@ def _stood_still(case: Case, node: str) -> int:
         (case.window.deadline_ns if span.end_ns is None else span.end_ns) - span.begin_ns
         for fault in case.plan.faults
         if isinstance(fault, NodeFault) and fault.act == "pause" and node in fault.nodes
-        for span in fault.spans
+        for span in due_spans(fault, case.history.reached_ns)
     )

@@ -178,6 +178,11 @@ def attempt(
         ([*attempt(0, 1, SECOND, "full: x"), *attempt(2 * SECOND, 1, 3 * SECOND, "full: x"),
           *attempt(4 * SECOND, 1, 5 * SECOND, "full: x"), *attempt(6 * SECOND)],
          "4 attempts, the budget is 3"),
+        ([*attempt(0, 1, 1, "stalled: x"), *attempt(1, 1, 2, "stalled: x"),
+          *attempt(2, 1, 3, "stalled: x"), *attempt(3, 1, SECOND, "full: x"),
+          *attempt(2 * SECOND, 1, 3 * SECOND, "full: x"), *attempt(4 * SECOND)], None),
+        ([step for t in range(5) for step in attempt(t, 1, t + 1, "stalled: x")],
+         "tried again after 0.000 ms, the pause is 100 ms"),
     ],
 )  # fmt: skip
 def test_each_misuse_of_a_retry_is_named(case: Case, steps: list[Step], words: str | None) -> None:

@@ -13,6 +13,7 @@ from testbed.checks.planned_ends import able_at, killed_at
 from testbed.contract.ailment import SlowCompute
 from testbed.contract.fault import AgentFault, NodeFault, PlannedFault, Span
 from testbed.contract.plan import Plan
+from testbed.contract.trigger import Trigger
 from testbed.run.prepare import prepare
 from tests.fakes.fake_run import FakeRun
 from tests.fakes.run_folder import write_run_folder
@@ -119,6 +120,16 @@ def test_times_of_agents_under_pauses_and_kills(run: Path) -> None:
         None,
     ]
     assert [able_at(plan, {}, "p1", t) for t in (49, 50)] == [49, None]
+
+
+def test_what_waits_is_due_behind_what_it_waited_for(run: Path) -> None:
+    seen = Trigger(sender="p1", receiver="md1", transfer=1, progress=0.5)
+    kill = act("kill", Span(begin_ns=90)).model_copy(update={"trigger": seen})
+    plan = put(run, kill)
+    assert killed_at(plan, {}) == {}
+    assert killed_at(plan, {kill.name: 1_000}) == {"md1": 1_090}
+    assert able_at(plan, {kill.name: 1_000}, "md1", 1_089) == 1_089
+    assert able_at(plan, {kill.name: 1_000}, "md1", 1_090) is None
 
 
 def test_only_an_agent_that_may_be_killed_writes_every_event_at_once() -> None:
