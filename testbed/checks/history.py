@@ -169,8 +169,8 @@ class History:
     tallies: list[Tally] = field(default_factory=list)
     machine: list[MachineSample] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
-    """Agents that the router lost, and those that a fault of the plan killed, whether anybody noticed
-    or not: what they held or had under way ended with them. That an agent died is the matter of
+    """Agents that the router lost, and those that a fault of the plan killed, noticed or not: what
+    they held or had under way ended with them. That an agent died is the matter of
     ``agents-stopped``."""
     falls: list[Fall] = field(default_factory=list)
     deeds: list[FaultMoment] = field(default_factory=list)
