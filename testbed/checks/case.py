@@ -13,8 +13,10 @@ from testbed.checks.fidelity_row import FidelityRow, read_fidelity
 from testbed.checks.history import History, read_history
 from testbed.checks.line import lines
 from testbed.checks.metrics_file import MetricsFile, read_metrics
+from testbed.checks.planned_ends import killed_at
 from testbed.contract.agent import Request, Window
 from testbed.contract.attempt import request_of
+from testbed.contract.event import Kind
 from testbed.contract.plan import Plan
 from testbed.errors import AnalysisError
 
@@ -69,14 +71,21 @@ def read_case(folder: Path) -> Case:
     reference = folder / "reference.jsonl"
     fidelity = folder / "fidelity.json"
     metrics = folder / "metrics.json"
+    history = read_history(folder / "events")
+    history.lost |= killed_at(plan).keys() - _stopped(history)
     return Case(
         plan=plan,
         requests=read_requests(folder),
-        history=read_history(folder / "events"),
+        history=history,
         fidelity=read_fidelity(fidelity) if fidelity.exists() else None,
         reference=_read_reference(reference) if reference.exists() else None,
         metrics=read_metrics(metrics) if metrics.exists() else None,
     )
+
+
+def _stopped(history: History) -> set[str]:
+    """Whoever told of its own end: a fault that was to kill it came too late."""
+    return {moment.node for moment in history.moments if moment.kind is Kind.AGENT_STOP}
 
 
 def read_plan(folder: Path) -> Plan:

@@ -181,8 +181,9 @@ class History:
     tallies: list[Tally] = field(default_factory=list)
     machine: list[MachineSample] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
-    """Agents that the router lost: what they held or had under way ended with them. That an
-    agent died is the matter of ``agents-stopped``."""
+    """Agents that the router lost, and those that a fault of the plan killed, noticed or not: what
+    they held or had under way ended with them. That an agent died is the matter of
+    ``agents-stopped``."""
     falls: list[Fall] = field(default_factory=list)
     deeds: list[FaultMoment] = field(default_factory=list)
     """Begins and ends of faults, in the order of the record."""

@@ -52,4 +52,4 @@ def test_what_the_first_soaks_found_is_judged(testbed: Command, tmp_path: Path) 
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     said = {finding["check"]: finding["evidence"] for finding in verdict["findings"]}
     assert said["agents-stopped"].endswith("killed by the plan: r1")
-    assert said["faults-kept"].startswith("14 of 14 times")
+    assert said["faults-kept"].startswith("13 of 13 times")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.checks import judge
+from testbed.checks.case import read_case
 from testbed.checks.finding import Finding, Status
 from testbed.checks.planned_ends import able_at, killed_at
 from testbed.contract.ailment import SlowCompute
@@ -103,6 +104,13 @@ def test_a_killed_agent_does_no_more_to_itself(run: Path, kill_at: int) -> None:
     assert not [one for one in finding(run, "faults-kept").violations if "slow-2" in one]
     put(run, act("kill", Span(begin_ns=kill_at), node="p1"), slow(S, 2 * S))
     assert [one for one in finding(run, "faults-kept").violations if "slow-2" in one]
+
+
+def test_what_a_killed_agent_held_ended_with_it_though_nobody_noticed(run: Path) -> None:
+    put(run, act("kill", Span(begin_ns=S)), act("kill", Span(begin_ns=S), node="p1"))
+    assert read_case(run).history.lost == set(), "both told of their end"
+    events(run, "md1", without="agent.stop")
+    assert read_case(run).history.lost == {"md1"}
 
 
 def test_times_of_agents_under_pauses_and_kills(run: Path) -> None:

@@ -14,7 +14,7 @@ from testbed.lab.configure import add_neighbours, add_routes
 from testbed.lab.namespace import Namespaces
 
 _MOST_S = 5.0
-_STEP_S = 0.001
+_STEP_S, _LONGEST_STEP_S = 0.00005, 0.001
 
 
 class NamespaceFaults:
@@ -102,11 +102,13 @@ class NamespaceFaults:
         raise LabError("find an agent", node, "no process of that name is in its namespace")
 
     def _until(self, attempt: str, node: str, holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + _MOST_S
+        """Looks again and again: first soon, for a fault that is late makes its run invalid."""
+        until, step = time.monotonic() + _MOST_S, _STEP_S
         while not holds():
             if time.monotonic() >= until:
                 raise LabError(attempt, node, "the kernel took the order, but it is not so")
-            time.sleep(_STEP_S)
+            time.sleep(step)
+            step = min(2 * step, _LONGEST_STEP_S)
 
 
 def _state(pid: int) -> str:
