@@ -72,7 +72,7 @@ def read_case(folder: Path) -> Case:
     fidelity = folder / "fidelity.json"
     metrics = folder / "metrics.json"
     history = read_history(folder / "events")
-    history.lost |= killed_at(plan).keys() - _stopped(history)
+    history.lost |= killed_at(plan, history.reached_ns).keys() - _stopped(history)
     return Case(
         plan=plan,
         requests=read_requests(folder),
