@@ -40,8 +40,8 @@ def test_every_module_and_package_file_is_in_it(wheel: zipfile.ZipFile) -> None:
 @pytest.mark.parametrize("folder", DATA)
 def test_data_files_lie_inside_testbed(wheel: zipfile.ZipFile, folder: str) -> None:
     inside = {n for n in wheel.namelist() if n.startswith(f"testbed/data/{folder}/")}
-    shipped = (p for p in (ROOT / folder).iterdir() if p.suffix in (".yaml", ".jsonl", ".py"))
-    files = {f"testbed/data/{folder}/{p.name}" for p in shipped}
+    shipped = (p for p in (ROOT / folder).rglob("*") if p.suffix in (".yaml", ".jsonl", ".py"))
+    files = {f"testbed/data/{p.relative_to(ROOT).as_posix()}" for p in shipped}
     assert inside == files
     assert files
 
