@@ -56,7 +56,7 @@ async def next_one(pair: Pair, request: int, epoch: int = 0) -> asyncio.Task[obj
     pair.gate.clear()
     sending = asyncio.create_task(pair.sender.send(transfer_of(request, b"b", epoch)))
     key = (request, epoch)
-    await until(lambda: key in pair.receiver._applying)
+    await until(lambda: key in pair.receiver._out.applying)
     return sending
 
 

@@ -171,7 +171,7 @@ def test_what_took_too_long_is_sent_again_in_parts_each_with_its_own_time() -> N
         await sending
         assert [e.get("turns") for e in pair.events(0, "transfer.start")] == [None, 2]
         assert [bytes(block) for block in pair.arrived[-1].blocks] == BLOCKS
-        assert (len(pair.receiver._parts), len(pair.receiver._turns)) == (0, 0)
+        assert (len(pair.receiver._parts), len(pair.receiver._out._turns)) == (0, 0)
         await pair.sender.send(transfer(2))
 
     guarded(scene, timeout_s=0.5)

@@ -3,9 +3,11 @@
 ::
 
     KvSender ── PoolGate ── Bundle of Lanes ══ TCP ══ Inlets ── KvReceiver ── handler
-                             │ layout, frame, padding │ parser (pure), epochs (pure)
+        exchange, retry (pure) ┘ │ layout, frame, padding │ parser (pure), epochs (pure)
+                                                          └ landings ── pages (pure)
 
 A transfer may go in parts over several connections (``part``); ``assembly`` makes them whole.
+How one ends that is not applied is the matter of ``withdrawals``.
 What travels is production-sized (``wire_bytes``) but only the substance, the real
 KV bytes, is touched by either program; the rest is padding that neither end copies.
 This room and ``control`` are the only ones that know sockets.

@@ -15,7 +15,7 @@ from testbed.errors import AgentError, TestbedError
 from testbed_agents.clock import AgentClock
 from testbed_agents.transport import frame
 from testbed_agents.transport.applied import Applied
-from testbed_agents.transport.assembly import Assemblies, Key
+from testbed_agents.transport.assembly import Assemblies
 from testbed_agents.transport.connection import tuned_socket
 from testbed_agents.transport.epochs import Epochs
 from testbed_agents.transport.fault import Fault, FrameError
@@ -24,7 +24,8 @@ from testbed_agents.transport.landings import Freed, Landings
 from testbed_agents.transport.parser import Landed, Rules
 from testbed_agents.transport.part import Part
 from testbed_agents.transport.spare import SpareDescriptor, is_none_left
-from testbed_agents.transport.transfer import INCREMENT, IncomingTransfer, supersedes
+from testbed_agents.transport.transfer import INCREMENT, IncomingTransfer
+from testbed_agents.transport.withdrawals import Withdrawals
 
 Handler: TypeAlias = Callable[[IncomingTransfer], Awaitable[None]]
 
@@ -52,14 +53,12 @@ class KvReceiver:
         self._handler: Handler | None = None
         self._held = False
         self._landings: Landings[Inlet] = Landings(config.guard.pages, log)
+        self._out = Withdrawals(
+            config, clock, self._epochs, self._parts, self._inlets, self._landings
+        )
         self._rules = Rules(
             config.guards(Defect.DIGEST_CHECK), config.guards(Defect.BLOCK_COUNT), lands=True
         )
-        self._applying: set[Key] = set()
-        self._aborted: set[Key] = set()
-        self._draining: set[Key] = set()
-        self._turns: dict[Key, asyncio.TimerHandle] = {}
-        """Transfers of which a part was acknowledged, until the next one comes."""
         self._refrains = False
         if config.tcp.receive_low_water > config.tcp.receive_buffer // 2:
             raise AgentError(
@@ -109,7 +108,7 @@ class KvReceiver:
             self._listener.close()
             self._listener = None
             self._spare.give_back()
-        self._applying.clear()  # nobody hands anything on any more
+        self._out.close()
         for inlet in tuple(self._inlets):
             inlet.end(None)
 
@@ -125,18 +124,7 @@ class KvReceiver:
         Its sender is told, and its pages are free once it has stopped. Without pages nothing has
         to be given back: what arrives is refused in the end.
         """
-        if not self._config.guard.pages:
-            return
-        for inlet in tuple(self._inlets):
-            for header in inlet.under_way:
-                key = (header.request, header.epoch)
-                if header.request != request or key in self._applying:
-                    continue
-                if self._config.guards(Defect.ABORT_ACK):
-                    self._aborted.add(key)
-                    inlet.stop_sender()
-                else:
-                    self._go_on(self._landings.free(key, Freed.ABORTED, writers=1))
+        self._out.abort(request)
 
     def refrain(self, backlog: int | None) -> None:
         """Accepts nothing, and lets ``backlog`` + 1 wait in the kernel; None goes on accepting."""
@@ -158,12 +146,10 @@ class KvReceiver:
             raise FrameError(Fault.BAD_HELLO, "data connection", "a transfer before the hello")
         key, size, blocks = (header.request, header.epoch), header.wire_bytes, header.blocks
         for older in self._parts.older(*key) if self._parts else ():
-            self._fail(older)
+            self._out.fail(older)
         if header.epoch % INCREMENT:
-            self._supersede(key)
-        turn = self._turns.pop(key, None)
-        if turn is not None:
-            turn.cancel()
+            self._out.supersede(key)
+        self._out.take_turn(key)
         first = part is None or self._parts.begin(key, part, inlet)
         if part is not None:
             size, blocks = part.wire_bytes, part.blocks
@@ -190,7 +176,7 @@ class KvReceiver:
         """
         inlets: tuple[Inlet, ...] = (inlet,)
         key = (transfer.request, transfer.epoch)
-        if key in self._aborted:
+        if key in self._out.aborted:
             inlet.end(None)
             return
         if part is not None:
@@ -199,13 +185,16 @@ class KvReceiver:
             whole = self._parts.complete(key, part, transfer)
             if whole is None:
                 if part.in_turn:
-                    self._take_turn(inlet, key, part)
+                    self._parts.let_go(key, part)
+                    self._forget(inlet)
+                    inlet.answer(frame.Ack(frame.Status.APPLIED, *key))
+                    self._out.await_turn(inlet, key)
                 return
             inlets, transfer = whole.holders, whole.transfer
         for one in inlets:
             self._forget(one)
         transfer = replace(transfer, blocks=self._landings.views(key, transfer.blocks))
-        self._applying.add(key)
+        self._out.applying.add(key)
         if self._work is not None and self._handler is not None:
             self._work.create_task(self._apply(inlets, transfer, self._handler))
 
@@ -216,71 +205,7 @@ class KvReceiver:
         for header in inlet.under_way:
             if error is not None and error.reason is not Fault.PART_LOST:
                 self._log.emit(Kind.KV_REFUSED, req=header.request, reason=error.cause)
-            key = (header.request, header.epoch)
-            if header.parts > 1:
-                self._fail(key, inlet)
-            elif key not in self._applying:  # else whoever applies it frees its pages
-                self._go_on(self._landings.free(key, self._why(key, error)))
-
-    def _why(self, key: Key, error: FrameError | None) -> Freed:
-        if key in self._aborted:
-            self._aborted.discard(key)
-            return Freed.ABORTED
-        late = error is not None and error.reason in (Fault.TIMEOUT, Fault.LATE)
-        return Freed.GIVEN_UP if late else Freed.ENDED
-
-    def _fail(self, key: Key, lost: Inlet | None = None) -> None:
-        """One part is lost: so are the others, and what comes late is not written.
-
-        Pages are free once no part can write any more.
-        """
-        if key in self._draining or key in self._applying:
-            return
-        if lost is not None and not self._config.guards(Defect.SIBLING_DRAIN):
-            others = [inlet for inlet in self._parts.fail(key) if inlet is not lost]
-            freed = self._landings.free(key, Freed.PART_LOST, len(others))
-            self._go_on(freed)
-            return
-        self._draining.add(key)
-        self._epochs.fence(*key)
-        for inlet in self._parts.fail(key):
-            inlet.end(FrameError(Fault.PART_LOST, f"request {key[0]}", "another part failed"))
-        self._draining.discard(key)
-        why = Freed.ABORTED if key in self._aborted else Freed.PART_LOST
-        self._aborted.discard(key)
-        self._go_on(self._landings.free(key, why))
-
-    def _supersede(self, key: Key) -> None:
-        """A newer attempt has begun: an earlier one writes nothing any more."""
-        for inlet in tuple(self._inlets):
-            for header in inlet.under_way:
-                older = (header.request, header.epoch)
-                if header.request == key[0] and supersedes(key[1], header.epoch):
-                    self._give_up(inlet, older, Fault.LATE, f"epoch {key[1]} has come")
-
-    def _give_up(self, inlet: Inlet, key: Key, reason: Fault, cause: str) -> None:
-        if self._config.guards(Defect.LATE_WRITE_FENCE):
-            inlet.end(FrameError(reason, f"request {key[0]}", cause))
-        elif key not in self._applying:
-            self._go_on(self._landings.free(key, Freed.GIVEN_UP, writers=1))
-
-    def _take_turn(self, inlet: Inlet, key: Key, part: Part) -> None:
-        """A part is here for good; the next one has a time of its own."""
-        self._parts.let_go(key, part)
-        self._forget(inlet)
-        inlet.answer(frame.Ack(frame.Status.APPLIED, *key))
-        if self._config.guards(Defect.TRANSFER_DEADLINE):
-            late = inlet.loop.time() + self._clock.seconds(self._config.pool.transfer_timeout_ns)
-            self._turns[key] = inlet.loop.call_at(late, self._turn_overdue, key)
-
-    def _turn_overdue(self, key: Key) -> None:
-        del self._turns[key]
-        self._fail(key)
-
-    def _go_on(self, inlets: tuple[Inlet, ...]) -> None:
-        """These have got the pages that they waited for."""
-        for inlet in inlets:
-            inlet.proceed()
+            self._out.ended(inlet, header, error)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -341,7 +266,7 @@ class KvReceiver:
             inlet.end(FrameError(Fault.TIMEOUT, "data connection", "no hello in time"))
         for header in inlet.under_way:
             cause = f"not complete in time: {inlet.blocks_here} of {header.blocks} blocks came"
-            self._give_up(inlet, (header.request, header.epoch), Fault.TIMEOUT, cause)
+            self._out.give_up(inlet, (header.request, header.epoch), Fault.TIMEOUT, cause)
 
     async def _apply(
         self, inlets: tuple[Inlet, ...], transfer: IncomingTransfer, handler: Handler
@@ -354,9 +279,9 @@ class KvReceiver:
             reason = await asyncio.shield(earlier)
         status = frame.Status.REFUSED if reason else frame.Status.APPLIED
         key = (transfer.request, transfer.epoch)
-        self._applying.discard(key)
-        self._aborted.discard(key)
-        self._go_on(self._landings.free(key, Freed.REFUSED if reason else Freed.APPLIED))
+        self._out.applying.discard(key)
+        self._out.aborted.discard(key)
+        self._out.go_on(self._landings.free(key, Freed.REFUSED if reason else Freed.APPLIED))
         for inlet in inlets:
             inlet.answer(frame.Ack(status, transfer.request, transfer.epoch, reason))
             if inlet.current is not None and inlet in self._inlets:

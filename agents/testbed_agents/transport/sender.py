@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -18,6 +18,7 @@ from testbed_agents.transport import frame
 from testbed_agents.transport.affliction import Affliction
 from testbed_agents.transport.bundle import Bundle
 from testbed_agents.transport.connection import require_port_choice
+from testbed_agents.transport.exchange import Exchange, refusal
 from testbed_agents.transport.fault import Fault, TransferError
 from testbed_agents.transport.pieces import Parcel, parcels_of
 from testbed_agents.transport.progress import Progress
@@ -27,8 +28,6 @@ from testbed_agents.transport.stall import SILENCE_MS
 from testbed_agents.transport.transfer import OutgoingTransfer, Receipt
 from testbed_agents.transport.withheld import Withheld
 
-_WHOLE = (frame.Status.APPLIED, frame.Status.REFUSED)
-"""Answers to a transfer that was read to its end: its connection is of use for another."""
 LEGS_TRIED = 4
 """Most connections that a transfer is tried over while their legs are down."""
 
@@ -50,11 +49,7 @@ class KvSender:
         self._most_bytes = config.guard.queue_bytes if config.guards(Defect.LANE_BYTES) else 0
         self._bytes = 0
         """Of all transfers that wait for a connection or are on one, where they are bounded."""
-        self._patience_s = (
-            clock.seconds(config.pool.transfer_timeout_ns)
-            if config.guards(Defect.TRANSFER_DEADLINE)
-            else None
-        )
+        self._exchange = Exchange(config, clock, self._lanes, self._gate)
         self._retries = Retries(
             config.guard, config.seed, config.guards(Defect.RETRY_BUDGET),
             config.guards(Defect.RESEND_IN_PARTS),
@@ -88,6 +83,7 @@ class KvSender:
         if not self._closed or not self._config.guards(Defect.PAIR_RECOVERY):
             return
         self._lanes, self._gate = self._anew()
+        self._exchange = Exchange(self._config, self._clock, self._lanes, self._gate)
         self.withheld = self.withheld.moved(self._gate, self._lanes)
         self._repairs.clear()
         self._closed = False
@@ -182,20 +178,23 @@ class KvSender:
         passage = self.progress.passage(transfer.request, wire_bytes)
         sound: set[int] = set()
         stalled = False
-        told = {"parts": len(parts), "epoch": transfer.epoch if again else 0, "turns": turns}
+        told = {"parts": len(parts), "turns": turns}
+        more = {name: count for name, count in told.items() if count > 1}
+        if again:
+            more["epoch"] = transfer.epoch
         self._log.emit(
             Kind.TRANSFER_START, wire_bytes, req=transfer.request, peer=self._peer.name,
             conn=lease.connection, blocks=len(transfer.blocks),
-            **{name: count for name, count in told.items() if count > (name != "epoch")},
+            **more,
         )  # fmt: skip
         try:
             passage.begin([self._lanes[connection] for connection in parts])
             if turns > 1:
-                ack = await self._in_turn(transfer, parcels, lease, sound)
+                ack = await self._exchange.in_turn(transfer, parcels, lease, sound)
             else:
-                ack = await self._transmit(transfer, parts, lease, sound)
+                ack = await self._exchange.over(transfer, parts, lease, sound)
             if ack.status is not frame.Status.APPLIED:
-                raise _refusal(transfer, ack)
+                raise refusal(transfer, ack)
             duration_ns = self._clock.now_ns() - lease.at_ns
             self._log.emit(
                 Kind.TRANSFER_ACKED, wire_bytes, at_ns=lease.at_ns + duration_ns,
@@ -261,82 +260,6 @@ class KvSender:
         else:
             if self._gate.retire(connection, request, last=stalled):
                 self._repair(connection)
-
-    async def _transmit(
-        self,
-        transfer: OutgoingTransfer,
-        parts: Mapping[int, Parcel],
-        lease: Lease,
-        sound: set[int],
-    ) -> frame.Ack:
-        """Write all parts, each on its connection; ``sound`` gathers those that stay of use."""
-        lead, *others = parts
-        try:
-            async with asyncio.timeout(self._patience_s):
-                if others:
-                    return await self._exchange_all(transfer, parts, sound)
-                gaps = self._pool.preempt and not lease.lent
-                return await self._exchange(transfer, lead, parts[lead], sound, gaps)
-        except TimeoutError as error:
-            raise TransferError(
-                Fault.TIMEOUT, f"request {transfer.request}", "no acknowledgement in time"
-            ) from error
-
-    async def _in_turn(
-        self,
-        transfer: OutgoingTransfer,
-        parcels: tuple[Parcel, ...],
-        lease: Lease,
-        sound: set[int],
-    ) -> frame.Ack:
-        """Parts one by one, each with the time of a transfer."""
-        ack = frame.Ack(frame.Status.APPLIED, transfer.request, transfer.epoch)
-        for parcel in parcels:
-            sound.discard(lease.connection)
-            ack = await self._transmit(transfer, {lease.connection: parcel}, lease, sound)
-            if ack.status is not frame.Status.APPLIED:
-                break
-        return ack
-
-    async def _exchange(
-        self,
-        transfer: OutgoingTransfer,
-        connection: int,
-        parcel: Parcel,
-        sound: set[int],
-        gaps: bool = False,
-    ) -> frame.Ack:
-        async def gap(left_bytes: int) -> None:
-            claim = Claim(left_bytes, transfer.due_ns)
-            await self._gate.lend(transfer.request, connection, claim)
-
-        ack = await self._lanes.exchange(connection, parcel.pieces(gaps), gap)
-        if (ack.request, ack.epoch) != (transfer.request, transfer.epoch):
-            raise TransferError(
-                Fault.UNEXPECTED, f"request {transfer.request}", f"{ack} acknowledges another"
-            )
-        if self._lanes[connection].usable and ack.status in _WHOLE:
-            sound.add(connection)
-        return ack
-
-    async def _exchange_all(
-        self, transfer: OutgoingTransfer, parts: Mapping[int, Parcel], sound: set[int]
-    ) -> frame.Ack:
-        """One part that fails ends the others: their connections are reset."""
-
-        async def part(connection: int, parcel: Parcel) -> frame.Ack:
-            ack = await self._exchange(transfer, connection, parcel, sound)
-            if ack.status not in _WHOLE:
-                raise _refusal(transfer, ack)
-            return ack
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(part(*each)) for each in parts.items()]
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from failed
-        acks = [task.result() for task in tasks]
-        return next((ack for ack in acks if ack.status is not frame.Status.APPLIED), acks[0])
 
     def _emit_failed(self, request: int, connection: int, error: BaseException) -> None:
         reason = error.cause if isinstance(error, TransferError) else "cancelled"
@@ -406,15 +329,6 @@ class KvSender:
 
 def _nobody(request: int) -> None:
     pass
-
-
-def _refusal(transfer: OutgoingTransfer, ack: frame.Ack) -> TransferError:
-    """What an answer says that is no acknowledgement."""
-    reason = {frame.Status.FULL: Fault.FULL, frame.Status.ABORTED: Fault.ABORTED}.get(
-        ack.status, Fault.REFUSED
-    )
-    broken = ack.status is frame.Status.BROKEN
-    return TransferError(reason, f"request {transfer.request}", ack.reason, broken)
 
 
 def senders_to(
