@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from testbed.contract.agent import Request
+from testbed.contract.ailment import Stall
 from testbed.contract.event import Kind, Value
 from testbed.contract.fault import (
     AgentFault,
@@ -18,7 +19,6 @@ from testbed.contract.fault import (
     NodeFault,
     PlannedFault,
     Span,
-    Stall,
 )
 from testbed.contract.link import LinkSpec
 from testbed.contract.network import End, Interface, Link, Network, NextHop, Node, Route

@@ -135,11 +135,11 @@ class KvSender:
                 "replace a connection", self._peer.name, str(self._defect)
             ) from self._defect
         if self._failed:
-            raise self._refused(transfer, Refusal.PEER_FAILED)
+            raise self._gate.refuse(transfer.request, Refusal.PEER_FAILED)
         parcel = Parcel(transfer, self._pool.chunk_bytes, self._verify_all)
         size = parcel.layout.wire_bytes
         if self._bytes and self._most_bytes and self._bytes + size > self._most_bytes:
-            raise self._refused(transfer, Refusal.QUEUE_FULL)
+            raise self._gate.refuse(transfer.request, Refusal.QUEUE_FULL)
         self._bytes += size
         try:
             claim = Claim(size, transfer.due_ns)
@@ -148,13 +148,6 @@ class KvSender:
             return await self._send_over(transfer, parcel, lease, others, turns, again)
         finally:
             self._bytes -= size
-
-    def _refused(self, transfer: OutgoingTransfer, reason: Refusal) -> AcquireError:
-        """It does not even ask for a connection."""
-        self._log.emit(
-            Kind.POOL_REFUSED, req=transfer.request, peer=self._peer.name, reason=reason.value
-        )
-        return AcquireError(f"request {transfer.request} to {self._peer.name}", reason)
 
     async def _send_over(
         self,
