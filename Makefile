@@ -7,8 +7,8 @@ export TORCH_INDEX
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 WITHOUT :=
-# A guest keeps one core busy, and its virtual clock does not care what the others do.
-GUESTS ?= 2
+# Tests at once. A guest keeps one core busy, and its virtual clock does not care what others do.
+WORKERS ?= 2
 # Plain `docker compose up` runs in real time and has not yet been timed on an idle machine: `make
 # test` leaves it out, `make test-containers` does not.
 
@@ -43,15 +43,15 @@ style: ## ruff, mypy and import-linter
 
 test-unit: ## tests that need nothing but Python
 	@echo "lane: unit"
-	$(PYTEST) tests/unit
+	$(PYTEST) tests/unit -n $(WORKERS)
 
 test-repo: ## the repository tests itself
 	@echo "lane: repo"
-	$(PYTEST) tests/repo
+	$(PYTEST) tests/repo -n $(WORKERS)
 
 test-lab: ## tests that boot the lab guest
 	@echo "lane: lab"
-	$(PYTEST) tests/lab -m "not alone" -n $(GUESTS) --dist loadfile
+	$(PYTEST) tests/lab -m "not alone" -n $(WORKERS) --dist loadfile
 	$(PYTEST) tests/lab -m alone
 
 test-containers: ## tests that need a container engine

@@ -93,7 +93,9 @@ def test_lines_out_of_their_order_are_invalid(run: Path) -> None:
     assert invalid(run) == {"record-complete"}
 
 
-@pytest.mark.parametrize("links", [{link} for link in LINKS] + [set(LINKS)], ids=str)
+@pytest.mark.parametrize(
+    "links", [{link} for link in LINKS] + [set(LINKS)], ids=lambda links: "+".join(sorted(links))
+)
 def test_a_link_whose_samples_are_gone_is_invalid(run: Path, links: set[str]) -> None:
     rewrite(
         run, "lab",

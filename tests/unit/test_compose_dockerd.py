@@ -24,7 +24,9 @@ def test_a_private_engine_shares_nothing_with_the_hosts(tmp_path: Path) -> None:
     assert "--iptables=false" not in dockerd_argv(Path("/run/x"), tmp_path, networks=True)
 
 
-@pytest.mark.parametrize("pid", ["", "nonsense", "4194303", str(os.getpid())])
+@pytest.mark.parametrize(
+    "pid", ["", "nonsense", "4194303", str(os.getpid())], ids=["empty", "text", "free", "ours"]
+)
 def test_a_process_that_is_not_the_left_engine_is_left_alone(tmp_path: Path, pid: str) -> None:
     (tmp_path / "pid").write_text(pid)
     assert end_left_dockerd(tmp_path) == "already gone"
