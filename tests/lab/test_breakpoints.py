@@ -1,4 +1,8 @@
-"""A run that stood still is, to the nanosecond, one that did not."""
+"""A run that stood still is, to the nanosecond, one that did not.
+
+At both times of ``pdd-hello`` something is due at that very moment: a clock that a look at the run
+had moved on by a microsecond would show.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,8 @@ def test_a_run_that_stood_has_the_timeline_of_one_that_did_not(
     run = tmp_path / "stood"
     stood = subprocess.Popen(
         [
-            sys.executable, "-m", "testbed", "run", "hello", "--json", "--out", str(run),
-            "--set", "breakpoints=[100 ms, 300 ms]",
+            sys.executable, "-m", "testbed", "run", "pdd-hello", "--json", "--out", str(run),
+            "--set", "breakpoints=[1500 ms, 3 s]",
         ],
         cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
@@ -37,11 +41,11 @@ def test_a_run_that_stood_has_the_timeline_of_one_that_did_not(
             go_on(run)
     out, err = stood.communicate()
     assert stood.returncode == 0, out + err
-    assert [picture.at_ns for picture in pictures] == [100_000_000, 300_000_000]
+    assert [picture.at_ns for picture in pictures] == [1_500_000_000, 3_000_000_000]
     assert all(picture_path(run, picture.at_ns).is_file() for picture in pictures)
     assert {link.link for link in pictures[0].links} >= {"wan1"}
     states = {socket.state for each in pictures[1].sockets.values() for socket in each}
     assert {"established", "listen"} <= states
-    plain = testbed("run", "hello", "--json")
+    plain = testbed("run", "pdd-hello", "--json")
     assert plain.status == 0, plain.out + plain.err
     assert f'"timeline_sha256": "{plain.metrics["timeline_sha256"]}"' in out
