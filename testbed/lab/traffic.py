@@ -67,6 +67,7 @@ class Traffic:
         self._stream = stream
         self._here, self._there = here, there
         self.pid = 0
+        """Of the process, while there is one."""
         self._stop = self._answer = -1
         self._total = 0
 
@@ -113,7 +114,7 @@ class Traffic:
         self._stop = -1
         self._reap()
         if len(said) != _TOTAL.size:
-            raise LabError("end background traffic", node, "its process had ended, or does not answer")
+            raise LabError("end background traffic", node, "its process had ended, or is silent")
         (self._total,) = _TOTAL.unpack(said)
 
     def delivered(self) -> int:
