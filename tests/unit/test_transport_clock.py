@@ -175,7 +175,7 @@ def test_lateness_is_counted_once_the_barrier_is_passed() -> None:
     async def work() -> None:
         clock = AgentClock(time.time_ns() + 20_000_000)
         await clock.until(0)
-        await clock.until(5_000_000)
+        await clock.until(clock.now_ns() + 50_000_000)  # however late the first one ended
         await clock.during(1_000_000, lambda: spin(0.01))
         log = EventLog(stream, "p1", clock)
         clock.lateness.tell(log)
