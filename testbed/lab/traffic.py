@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import socket
 import struct
@@ -22,6 +23,7 @@ from testbed.lab.namespace import entered
 
 _PR_SET_PDEATHSIG = 1
 _BACKLOG = 128
+_ANSWER_S = 5.0
 _TOTAL = struct.Struct("=Q")
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -64,7 +66,8 @@ class Traffic:
     def __init__(self, stream: Stream, here: str, there: str) -> None:
         self._stream = stream
         self._here, self._there = here, there
-        self._pid = 0
+        self.pid = 0
+        """Of the process, while there is one."""
         self._stop = self._answer = -1
         self._total = 0
 
@@ -77,8 +80,8 @@ class Traffic:
         reader, self._stop = os.pipe()
         self._answer, writer = os.pipe()
         parent = os.getpid()
-        self._pid = os.fork()
-        if self._pid == 0:
+        self.pid = os.fork()
+        if self.pid == 0:
             status = 1
             try:
                 _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -92,10 +95,10 @@ class Traffic:
                 os._exit(status)
         os.close(reader)
         os.close(writer)
-        said = os.read(self._answer, 4_096)
+        said = self._heard(4_096)
         if said != b"y":
             self._reap()
-            raise LabError("send background traffic", node, said[1:].decode() or "it ended")
+            raise LabError("send background traffic", node, said[1:].decode() or "no answer")
 
     def end(self, node: str) -> None:
         """Ends it and takes the number of bytes that arrived.
@@ -103,23 +106,34 @@ class Traffic:
         Raises:
             LabError: it had ended before.
         """
+        with contextlib.suppress(BrokenPipeError):
+            # closing is not enough: processes of other senders have it as well
+            os.write(self._stop, b"s")
         os.close(self._stop)
-        said = os.read(self._answer, _TOTAL.size)
+        said = self._heard(_TOTAL.size)
         self._stop = -1
         self._reap()
         if len(said) != _TOTAL.size:
-            raise LabError("end background traffic", node, "its process had ended by itself")
+            raise LabError("end background traffic", node, "its process had ended, or is silent")
         (self._total,) = _TOTAL.unpack(said)
 
     def delivered(self) -> int:
         """Bytes that arrived until it was ended."""
         return self._total
 
+    def _heard(self, size: int) -> bytes:
+        """What the process says; nothing where it ended, or took too long: then it is ended."""
+        ready, _, _ = select.select([self._answer], [], [], _ANSWER_S)
+        if ready:
+            return os.read(self._answer, size)
+        os.kill(self.pid, signal.SIGKILL)
+        return b""
+
     def _reap(self) -> None:
         if self._stop >= 0:
             os.close(self._stop)
         os.close(self._answer)
-        os.waitpid(self._pid, 0)
+        os.waitpid(self.pid, 0)
 
     def _work(self, stop: int, writer: int) -> None:
         stream = self._stream

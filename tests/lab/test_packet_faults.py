@@ -26,7 +26,7 @@ faults:
   - {kind: mark, link: wan, share: 10 %, at: 1 s, duration: 8 s}
   - {kind: reorder, link: wan, share: 5 %, at: 3200 ms, duration: 100 ms}
   - {kind: hold, link: wan, direction: forward, stop: 2 ms, each: 8 ms, at: 5600 ms, duration: 1 s}
-  - {kind: traffic, node: tor-a, to: md1, flows: 2, at: 6700 ms, duration: 200 ms,
+  - {kind: traffic, node: [p1, tor-a], to: md1, flows: 2, at: 6700 ms, duration: 200 ms,
      burst: {on: 20 ms, off: 20 ms}}
   - {kind: blackhole, link: wan, port: 9, at: 1 s, duration: 8 s, name: nobody}
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 from collections.abc import Iterator
 
@@ -83,6 +84,30 @@ def test_its_process_begins_ends_and_leaves_its_ports() -> None:
         assert traffic.delivered() >= 0
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_senders_end_in_any_order() -> None:
+    """Each is forked while others are there, and so has their pipes as well."""
+    ports = free_ports(4)
+    some = [
+        Traffic(Stream(name, (LOOPBACK, source), (LOOPBACK, target), 1, 0, 0, 1), HERE, HERE)
+        for name, source, target in (("p1", *ports[:2]), ("p2", *ports[2:]))
+    ]
+    for traffic in some:
+        traffic.begin("p1")
+    for traffic in some:
+        traffic.end("p1")
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_one_that_was_killed_is_told_apart() -> None:
+    target, source = free_ports(2)
+    traffic = Traffic(Stream("p1", (LOOPBACK, source), (LOOPBACK, target), 1, 0, 0, 1), HERE, HERE)
+    traffic.begin("p1")
+    os.kill(traffic.pid, signal.SIGKILL)
+    with pytest.raises(LabError, match="had ended"):
+        traffic.end("p1")
 
 
 def test_a_socket_that_cannot_be_opened_is_said_at_once() -> None:
