@@ -138,7 +138,7 @@ def test_under_the_virtual_clock_computing_comes_last_and_takes_nothing() -> Non
         clock = AgentClock(time.time_ns(), virtual=True, late=lambda *times: late.append(times))
         began = time.perf_counter()
         started = await clock.during(50_000_000, time.perf_counter)
-        assert started - began >= 0.05
+        assert started - began >= 0.04  # two clocks of the machine, and it may be busy
 
     run(work())
     assert late == []
