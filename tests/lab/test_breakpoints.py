@@ -1,7 +1,6 @@
 """A run that stood still is, to the nanosecond, one that did not.
 
-At both times of ``pdd-hello`` something is due at that very moment: a clock that a look at the run
-had moved on by a microsecond would show.
+At both times nothing of ``pdd-hello`` is due at that very moment; what is comes up to 2 us later.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def test_a_run_that_stood_has_the_timeline_of_one_that_did_not(
     stood = subprocess.Popen(
         [
             sys.executable, "-m", "testbed", "run", "pdd-hello", "--json", "--out", str(run),
-            "--set", "breakpoints=[1500 ms, 3 s]",
+            "--set", "breakpoints=[1600 ms, 3200 ms]",
         ],
         cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
@@ -41,7 +40,7 @@ def test_a_run_that_stood_has_the_timeline_of_one_that_did_not(
             go_on(run)
     out, err = stood.communicate()
     assert stood.returncode == 0, out + err
-    assert [picture.at_ns for picture in pictures] == [1_500_000_000, 3_000_000_000]
+    assert [picture.at_ns for picture in pictures] == [1_600_000_000, 3_200_000_000]
     assert all(picture_path(run, picture.at_ns).is_file() for picture in pictures)
     assert {link.link for link in pictures[0].links} >= {"wan1"}
     states = {socket.state for each in pictures[1].sockets.values() for socket in each}
