@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
-from testbed.checks.history import History, LinkSample
+from testbed.checks.history import History
+from testbed.checks.moment import LinkSample
 from testbed.contract.fault import LinkFault
 from testbed.contract.plan import Plan
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
-from testbed.checks.history import NONE, History
+from testbed.checks.history import History
 from testbed.checks.planned_ends import able_at, due_spans, killed_at
+from testbed.checks.step import NONE
 from testbed.contract.fault import AgentFault, LinkFault, PlannedFault, Span
 from testbed.contract.plan import Plan
 

@@ -16,13 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from testbed.checks.line import Line, job_of, lines
+from testbed.checks.moment import Fall, FaultMoment, LinkSample, MachineSample, Moment, Tally
 from testbed.checks.pages import PAGE_KINDS, PageStep, page_step
 from testbed.checks.plane import PLANE_KINDS, Plane
+from testbed.checks.step import NONE, Step, in_order
 from testbed.contract.event import Kind
 from testbed.errors import AnalysisError
-
-NONE = -1
-"""Stands for a field that the event kind does not carry."""
 
 
 @dataclass(slots=True)
@@ -39,104 +38,6 @@ class Story:
     """The attempt that each of ``sources`` belongs to."""
     done: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     failed: list[tuple[int, str]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One event of the transfer path (pool, transfer, kv); times in nanoseconds."""
-
-    t: int
-    node: str
-    seq: int
-    kind: Kind
-    req: int
-    size: int = 0
-    peer: str = ""
-    conn: int = NONE
-    busy: int = NONE
-    waiting: int = NONE
-    wait_ns: int = NONE
-    duration_ns: int = NONE
-    reason: str = ""
-    blocks: int = NONE
-    turns: int = 1
-    """Parts that a transfer went in, one by one."""
-    unequal: int = 0
-    missing: int = 0
-    """Blocks that were let pass although they are not what was sent, or never came."""
-
-
-def in_order(step: Step) -> tuple[int, str, int]:
-    """By time, then by node and the number of its event."""
-    return step.t, step.node, step.seq
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSample:
-    """Counters of one direction of a link over ``interval_ns`` that ended at ``t``."""
-
-    t: int
-    link: str
-    direction: str
-    size: int
-    packets: int
-    drops: int
-    backlog: int
-    interval_ns: int
-    lost: int = 0
-    """Taken by the delay stage: a loss model, or a fault."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A barrier, readiness or stop of one node; ``status`` only for stops."""
-
-    t: int
-    node: str
-    seq: int
-    kind: Kind
-    status: int = NONE
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What one process counted of its own lateness: waits by bucket, steps, late steps."""
-
-    node: str
-    waits: dict[int, int]
-    steps: int
-    late_steps: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """The end of a node's container, for good or not; a wire's counters end with it."""
-
-    t: int
-    node: str
-    wanted: bool
-    """Whether a fault of the run made it end."""
-
-
-@dataclass(frozen=True, slots=True)
-class FaultMoment:
-    """A fault came into force on something, or was undone there."""
-
-    t: int
-    fault: str
-    subject: str
-    began: bool
-    hits: int = NONE
-    """Frames, connections or bytes, where it counts them and is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class MachineSample:
-    """Time of all processors of the machine: taken away by others, busy, and in all."""
-
-    steal_ns: int
-    busy_ns: int
-    interval_ns: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from testbed.checks.history import History, Step, in_order
+from testbed.checks.history import History
+from testbed.checks.step import Step, in_order
 from testbed.contract.event import Kind
 
 PairName = tuple[str, str]

@@ -11,7 +11,7 @@ from collections import defaultdict
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, Status, found
-from testbed.checks.history import Moment
+from testbed.checks.moment import Moment
 from testbed.contract.event import Kind
 from testbed.contract.lateness import HOST
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
-from testbed.checks.history import Step
+from testbed.checks.step import Step
 from testbed.contract.event import Kind
 from testbed.contract.guard import Guard
 

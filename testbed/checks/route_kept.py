@@ -15,8 +15,8 @@ from collections import Counter
 from testbed.checks.authority_single import NO_PLANE
 from testbed.checks.case import Case
 from testbed.checks.finding import Finding, found
-from testbed.checks.history import Step
 from testbed.checks.plane import Routed
+from testbed.checks.step import Step
 from testbed.contract.attempt import attempt_id, request_of
 from testbed.contract.event import Kind
 from testbed.contract.handoff import HandoffMode

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from testbed.checks.history import History, LinkSample
+from testbed.checks.history import History
+from testbed.checks.moment import LinkSample
 from testbed.checks.pool_replay import PoolReplay, pool_steps
 
 Floats = npt.NDArray[np.float64]

@@ -10,11 +10,11 @@ import pytest
 
 from testbed.checks import CHECKS, Case, read_case
 from testbed.checks.check import Check
-from testbed.checks.history import Step
 from testbed.checks.pages import PageStep
 from testbed.checks.pages_owned import PagesOwned
 from testbed.checks.pool_kept import PoolBounded
 from testbed.checks.retries_bounded import RetriesBounded
+from testbed.checks.step import Step
 from testbed.checks.transfers_verified import TransfersVerified
 from testbed.checks.waits_bounded import WaitsBounded
 from testbed.contract.defect import NOTICED_BY, Defect

@@ -165,7 +165,7 @@ def test_pool_series_integrates_to_the_time_that_connections_were_held(wide: Pat
 
 
 def test_leg_series_conserves_bytes_across_idle_gaps() -> None:
-    from testbed.checks.history import LinkSample
+    from testbed.checks.moment import LinkSample
 
     def sample(t: int, size: int) -> LinkSample:
         return LinkSample(t, "wan1", "forward", size, 1, 0, 0, 500)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.checks.history import Step
 from testbed.checks.pool_replay import PoolReplay
+from testbed.checks.step import Step
 from testbed.contract.event import Kind
 from testbed.contract.pool import DisciplineRule, Lanes, Order
 from testbed.metrics.pool import _State
